@@ -14,60 +14,52 @@ import (
 // H1: all wrong keys get the same response, even those that share a prefix with
 // a valid key.
 func TestWrongKeysGetTheSameResponse(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		first := ""
-		for shared := range len(s.key) {
-			wrong := []byte(s.key)
-			for i := shared; i < len(wrong); i++ {
-				wrong[i] = 'a' + (wrong[i]+1)%26
-			}
-			res := s.do(t, http.MethodGet, "/v1/inboxes", "", as(string(wrong))).wantError(t, http.StatusUnauthorized, "unauthorized")
-			if first == "" {
-				first = res.str(t, "error.message")
-			}
-			if got := res.str(t, "error.message"); got != first {
-				t.Errorf("with %d right characters: %q, else %q", shared, got, first)
-			}
+	s := serve(t)
+	first := ""
+	for shared := range len(s.key) {
+		wrong := []byte(s.key)
+		for i := shared; i < len(wrong); i++ {
+			wrong[i] = 'a' + (wrong[i]+1)%26
 		}
-		for _, wrong := range []string{s.key + "x", strings.ToUpper(s.key), s.key + "," + s.key, strings.Repeat("k", 10_000), "\xff\xfe"} {
-			s.do(t, http.MethodGet, "/v1/inboxes", "", as(wrong)).wantError(t, http.StatusUnauthorized, "unauthorized")
+		res := s.do(t, http.MethodGet, "/v1/inboxes", "", as(string(wrong))).wantError(t, http.StatusUnauthorized, "unauthorized")
+		if first == "" {
+			first = res.str(t, "error.message")
 		}
-		s.do(t, http.MethodGet, "/v1/inboxes", "", with("Authorization", "bearer   "+s.key)).want(t, http.StatusOK)
-	})
+		if got := res.str(t, "error.message"); got != first {
+			t.Errorf("with %d right characters: %q, else %q", shared, got, first)
+		}
+	}
+	for _, wrong := range []string{s.key + "x", strings.ToUpper(s.key), s.key + "," + s.key, strings.Repeat("k", 10_000), "\xff\xfe"} {
+		s.do(t, http.MethodGet, "/v1/inboxes", "", as(wrong)).wantError(t, http.StatusUnauthorized, "unauthorized")
+	}
+	s.do(t, http.MethodGet, "/v1/inboxes", "", with("Authorization", "bearer   "+s.key)).want(t, http.StatusOK)
 }
 
 func TestKeyExpires(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		expires := store.NewTime(begin.Add(time.Hour))
-		key := as(s.newKey(t, func(k *store.Key) { k.ExpiresAt = &expires }))
-		s.clock.Add(time.Hour - time.Millisecond)
-		s.do(t, http.MethodGet, "/v1/inboxes", "", key).want(t, http.StatusOK)
-		s.clock.Add(time.Millisecond)
-		s.do(t, http.MethodGet, "/v1/inboxes", "", key).want(t, http.StatusUnauthorized)
-	})
+	s := serve(t)
+	expires := store.NewTime(begin.Add(time.Hour))
+	key := as(s.newKey(t, func(k *store.Key) { k.ExpiresAt = &expires }))
+	s.clock.Add(time.Hour - time.Millisecond)
+	s.do(t, http.MethodGet, "/v1/inboxes", "", key).want(t, http.StatusOK)
+	s.clock.Add(time.Millisecond)
+	s.do(t, http.MethodGet, "/v1/inboxes", "", key).want(t, http.StatusUnauthorized)
 }
 
 // The last use of a key is written shortly after the request, not by it.
 func TestLastUseOfAKey(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		lastUsed := func() any {
-			return s.do(t, http.MethodGet, "/v1/keys", "").want(t, http.StatusOK).at(t, "data.0.last_used_at")
-		}
-		if got := lastUsed(); got != nil {
-			t.Errorf("a key was last used at %v before anything was written", got)
-		}
-		s.clock.Add(time.Minute)
-		lastUsed()
-		if err := s.store.FlushUsedKeys(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if got, want := lastUsed(), "2026-09-23T10:01:00.000Z"; got != want {
-			t.Errorf("the key was last used at %v, want %s", got, want)
-		}
-	})
+	s := serve(t)
+	lastUsed := func() any {
+		return s.do(t, http.MethodGet, "/v1/keys", "").want(t, http.StatusOK).at(t, "data.0.last_used_at")
+	}
+	if got := lastUsed(); got != nil {
+		t.Errorf("a key was last used at %v before anything was written", got)
+	}
+	s.clock.Add(time.Minute)
+	lastUsed()
+	must(t, s.store.FlushUsedKeys(t.Context()))
+	if got, want := lastUsed(), "2026-09-23T10:01:00.000Z"; got != want {
+		t.Errorf("the key was last used at %v, want %s", got, want)
+	}
 }
 
 // H3: every node refuses a revoked key at the next call, and a running wait

@@ -22,28 +22,26 @@ import (
 
 // H7: a duplicate name is refused, at any depth and in any spelling.
 func TestDuplicateNamesAreRefused(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		var many strings.Builder
-		for i := range 20 {
-			fmt.Fprintf(&many, `"k%d":1,`, i)
-		}
-		tests := map[string]string{ // body: path
-			`{"name":"a","name":"b"}`:                          "name",
-			`{"name":"a","n\u0061me":"b"}`:                     "name",
-			`{"metadata":{"run":1,"x":2,"run":1}}`:             "metadata.run",
-			`{"metadata":{` + many.String() + `"k19":1}}`:      "metadata.k19",
-			`{"metadata":{},"display_name":"x","metadata":{}}`: "metadata",
-		}
-		for body, place := range tests {
-			s.do(t, http.MethodPost, "/v1/inboxes", body, broken).wantError(t, http.StatusBadRequest, "invalid_request "+place)
-		}
-		in := s.newInbox(t)
-		send := "/v1/inboxes/" + in.ID + "/messages"
-		s.do(t, http.MethodPost, send, `{"to":[{"email":"a@b.example","name":null},{"email":"a@b.example","email":"c@d.example","name":null}],"subject":"s","text":"t"}`, broken).
-			wantError(t, http.StatusBadRequest, "invalid_request to[1].email")
-		s.do(t, http.MethodPost, "/v1/inboxes", `{"metadata":{"name":"the same name at another depth"},"name":"once"}`).want(t, http.StatusCreated)
-	})
+	s := serve(t)
+	var many strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&many, `"k%d":1,`, i)
+	}
+	tests := map[string]string{ // body: path
+		`{"name":"a","name":"b"}`:                          "name",
+		`{"name":"a","n\u0061me":"b"}`:                     "name",
+		`{"metadata":{"run":1,"x":2,"run":1}}`:             "metadata.run",
+		`{"metadata":{` + many.String() + `"k19":1}}`:      "metadata.k19",
+		`{"metadata":{},"display_name":"x","metadata":{}}`: "metadata",
+	}
+	for body, place := range tests {
+		s.do(t, http.MethodPost, "/v1/inboxes", body, broken).wantError(t, http.StatusBadRequest, "invalid_request "+place)
+	}
+	in := s.newInbox(t)
+	send := "/v1/inboxes/" + in.ID + "/messages"
+	s.do(t, http.MethodPost, send, `{"to":[{"email":"a@b.example","name":null},{"email":"a@b.example","email":"c@d.example","name":null}],"subject":"s","text":"t"}`, broken).
+		wantError(t, http.StatusBadRequest, "invalid_request to[1].email")
+	s.do(t, http.MethodPost, "/v1/inboxes", `{"metadata":{"name":"the same name at another depth"},"name":"once"}`).want(t, http.StatusCreated)
 }
 
 // atoms are JSON values, some invalid, to put in the place of others.
@@ -138,42 +136,40 @@ func hostileRequest(rng *rand.Rand, op *contractcheck.Operation, ids map[string]
 // H7: no request causes a 500 response, and every error is JSON with a code.
 func TestHostileRequests(t *testing.T) {
 	skiptest.UnderRace(t)
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		seed := uint64(time.Now().UnixNano())
-		t.Logf("seed %d", seed)
-		rng := rand.New(rand.NewPCG(seed, 0))
-		in := s.newInbox(t)
-		ids := map[string]string{"inbox_id": in.ID, "message_id": s.receive(t, in, "Subject: Hi").ID}
-		ops := slices.DeleteFunc(slices.Clone(s.check.Operations()), func(op *contractcheck.Operation) bool { // those that would wait
-			ok := op.Responses.Status(http.StatusOK)
-			return op.OperationID == "waitForMessage" || ok != nil && ok.Value.Content["text/event-stream"] != nil
-		})
-		statuses := map[int]int{}
-		for i := range hostileRequests {
-			op := ops[i%len(ops)]
-			if len(bodyExamples(op)) == 0 && i%5 > 0 { // most variants concern the body
-				continue
-			}
-			r := hostileRequest(rng, op, ids)
-			r.Header.Set("Authorization", "Bearer "+s.key)
-			w := httptest.NewRecorder()
-			s.web.Config.Handler.ServeHTTP(w, r)
-			statuses[w.Code]++
-			var e struct {
-				Error struct{ Code, Message string }
-			}
-			err := json.Unmarshal(w.Body.Bytes(), &e)
-			if w.Code >= http.StatusBadRequest && (err != nil || e.Error.Code == "" || e.Error.Message == "") {
-				t.Errorf("%s %s: status %d %.200s: %v", r.Method, r.URL, w.Code, w.Body, err)
-			}
-			if w.Code == http.StatusInternalServerError {
-				t.Fatalf("%s %s: status %d %s", r.Method, r.URL, w.Code, w.Body)
-			}
-		}
-		t.Logf("statuses: %v", statuses)
-		if statuses[http.StatusBadRequest] < hostileRequests/5 {
-			t.Errorf("few requests were refused: %v", statuses)
-		}
+	s := serve(t)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	in := s.newInbox(t)
+	ids := map[string]string{"inbox_id": in.ID, "message_id": s.receive(t, in, "Subject: Hi").ID}
+	ops := slices.DeleteFunc(slices.Clone(s.check.Operations()), func(op *contractcheck.Operation) bool { // those that would wait
+		ok := op.Responses.Status(http.StatusOK)
+		return op.OperationID == "waitForMessage" || ok != nil && ok.Value.Content["text/event-stream"] != nil
 	})
+	statuses := map[int]int{}
+	for i := range hostileRequests {
+		op := ops[i%len(ops)]
+		if len(bodyExamples(op)) == 0 && i%5 > 0 { // most variants concern the body
+			continue
+		}
+		r := hostileRequest(rng, op, ids)
+		r.Header.Set("Authorization", "Bearer "+s.key)
+		w := httptest.NewRecorder()
+		s.web.Config.Handler.ServeHTTP(w, r)
+		statuses[w.Code]++
+		var e struct {
+			Error struct{ Code, Message string }
+		}
+		err := json.Unmarshal(w.Body.Bytes(), &e)
+		if w.Code >= http.StatusBadRequest && (err != nil || e.Error.Code == "" || e.Error.Message == "") {
+			t.Errorf("%s %s: status %d %.200s: %v", r.Method, r.URL, w.Code, w.Body, err)
+		}
+		if w.Code == http.StatusInternalServerError {
+			t.Fatalf("%s %s: status %d %s", r.Method, r.URL, w.Code, w.Body)
+		}
+	}
+	t.Logf("statuses: %v", statuses)
+	if statuses[http.StatusBadRequest] < hostileRequests/5 {
+		t.Errorf("few requests were refused: %v", statuses)
+	}
 }

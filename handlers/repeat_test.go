@@ -29,9 +29,7 @@ func TestRepeatedCallHappensOnce(t *testing.T) {
 		ctx := httpapi.OnceWithin(httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 1, AccountID: s.account, ID: "usr_1", Role: store.RoleAdmin}), within)
 		send := func(ctx context.Context, api *gen.Client, text string) string {
 			id, err := sendOnce(ctx, api, in.ID, text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return id
 		}
 
@@ -83,9 +81,7 @@ func TestRepeatedCallHappensOnce(t *testing.T) {
 func localClient(t *testing.T, s *server) *gen.Client {
 	t.Helper()
 	api, err := httpapi.NewLocalClient(s.web.Config.Handler)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return api
 }
 

@@ -10,5 +10,6 @@ const (
 	hostileRequests = 50_000
 	parallelSends   = 1000
 	sendBudget      = 50
+	forgedLinks     = 50_000
 	stopRounds      = 20
 )

@@ -11,5 +11,6 @@ const (
 	hostileRequests = 300
 	parallelSends   = 60
 	sendBudget      = 20
+	forgedLinks     = 1000
 	stopRounds      = 1
 )

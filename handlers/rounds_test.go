@@ -18,6 +18,8 @@ const (
 	parallelSends = 80
 	// sendBudget is that budget.
 	sendBudget = 20
+	// forgedLinks is the number of forged links.
+	forgedLinks = 10_000
 	// stopRounds is how often sending is stopped while all nodes send.
 	stopRounds = 1
 )
