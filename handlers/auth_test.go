@@ -68,13 +68,8 @@ func TestRevokedKeyIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	const waits = 100
 	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		s := newServer(t, storetest.OpenConfig(t, cfg), clock)
-		nodes := []*server{s}
-		if s.store.Engine() == string(storetest.PostgreSQL) {
-			nodes = append(nodes, s.node(t, storetest.OpenConfig(t, cfg)))
-		}
+		nodes := startNodes(t, cfg, 2)
+		s := nodes[0]
 		in := s.newInbox(t)
 		made := s.do(t, http.MethodPost, "/v1/keys", `{"name":"to be revoked"}`).want(t, http.StatusCreated)
 		key := as(made.str(t, "key"))

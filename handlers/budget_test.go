@@ -63,14 +63,8 @@ func TestBudgetIsExactOverNodesAndEntryPoints(t *testing.T) {
 
 func budgetIsExact(t *testing.T, cfg store.Config, doors []string) {
 	t.Helper()
-	clock := storetest.NewClock(begin)
-	cfg.Now = clock.Now
-	s := newServer(t, storetest.OpenConfig(t, cfg), clock, withMCP)
-	s.database = cfg.Database
-	servers := []*server{s}
-	for s.store.Engine() == "postgresql" && len(servers) < 3 {
-		servers = append(servers, s.node(t, storetest.OpenConfig(t, cfg), withMCP))
-	}
+	servers := startNodes(t, cfg, 3, withMCP)
+	s := servers[0]
 	in := s.newInbox(t)
 	m := s.receive(t, in, "From: ann@out.example\n\nHello\n")
 	key := s.newKey(t, limitedKey(fmt.Sprintf(`{"sends_per_hour":%d}`, sendBudget), t))

@@ -119,12 +119,8 @@ func TestExpiresIn(t *testing.T) {
 func TestDraftExpiresOnce(t *testing.T) {
 	t.Parallel()
 	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
-		s := newServer(t, storetest.OpenConfig(t, cfg), storetest.NewClock(begin))
-		s.database = cfg.Database
-		nodes := []*server{s, s}
-		if s.store.Engine() == string(storetest.PostgreSQL) {
-			nodes[1] = s.node(t, storetest.OpenConfig(t, cfg))
-		}
+		nodes := startNodes(t, cfg, 2)
+		s := nodes[0]
 		in := s.newInbox(t, policy(store.PolicyApproval))
 		const drafts = 40
 		var paths []string
@@ -136,7 +132,7 @@ func TestDraftExpiresOnce(t *testing.T) {
 		s.clock.Add(time.Hour)
 		var decided atomic.Int64
 		var calls sync.WaitGroup
-		for _, n := range nodes {
+		for _, n := range []*server{s, nodes[len(nodes)-1]} {
 			calls.Go(func() {
 				did, err := n.expirer(t).Decide(t.Context())
 				if err != nil {

@@ -184,11 +184,8 @@ func TestManyCallsAtOnceHaveOneEffect(t *testing.T) {
 	t.Parallel()
 	const calls = 100
 	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
-		nodes := []*server{newServer(t, storetest.OpenConfig(t, cfg), storetest.NewClock(begin))}
+		nodes := startNodes(t, cfg, 2)
 		s := nodes[0]
-		if s.store.Engine() == string(storetest.PostgreSQL) {
-			nodes = append(nodes, s.node(t, storetest.OpenConfig(t, cfg)))
-		}
 		effects := map[string]int64{"sending": 1, "replying": 1, "forwarding": 1, "an email": 1, "a batch": 1} // in recipients
 		var sent int64
 		for round := range onceRounds {
@@ -210,19 +207,14 @@ func TestManyCallsAtOnceHaveOneEffect(t *testing.T) {
 func TestEqualCallsAtTheLimitOfThePlan(t *testing.T) {
 	t.Parallel()
 	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		nodes := []*server{newServer(t, storetest.OpenConfig(t, cfg), clock)}
+		nodes := startNodes(t, cfg, 2)
 		s := nodes[0]
-		if s.store.Engine() == string(storetest.PostgreSQL) {
-			nodes = append(nodes, s.node(t, storetest.OpenConfig(t, cfg)))
-		}
 		for _, round := range []string{"a", "b", "c"} {
 			in := s.newInbox(t)
 			path := "/v1/inboxes/" + in.ID + "/messages"
 			equalAtOnce(t, nodes, 16, path, plainSend, http.StatusCreated, with(idempotencyKey, round))
 			equalAtOnce(t, nodes, 16, "/v1/inboxes", `{}`, http.StatusCreated, with(idempotencyKey, round))
-			clock.Add(24 * time.Hour)
+			s.clock.Add(24 * time.Hour)
 			for _, id := range s.pages(t, "/v1/inboxes") {
 				s.do(t, http.MethodDelete, "/v1/inboxes/"+id, "").want(t, http.StatusOK)
 			}

@@ -134,12 +134,21 @@ func newServer(t *testing.T, st *store.Store, clock *storetest.Clock, edits ...f
 	return s
 }
 
-// node starts another server on the same database, with st as its store.
-func (s *server) node(t *testing.T, st *store.Store, edits ...func(*handlers.Config)) *server {
+// startNodes starts a server on cfg and, on PostgreSQL, more on the same database until there are
+// n: SQLite belongs to one process.
+func startNodes(t *testing.T, cfg store.Config, n int, edits ...func(*handlers.Config)) (nodes []*server) {
 	t.Helper()
-	n := newServer(t, st, s.clock, edits...)
-	n.database, n.account, n.key = s.database, s.account, s.key
-	return n
+	clock := storetest.NewClock(begin)
+	cfg.Now = clock.Now
+	for len(nodes) == 0 || nodes[0].store.Engine() == string(storetest.PostgreSQL) && len(nodes) < n {
+		s := newServer(t, storetest.OpenConfig(t, cfg), clock, edits...)
+		s.database = cfg.Database
+		if len(nodes) > 0 {
+			s.account, s.key = nodes[0].account, nodes[0].key
+		}
+		nodes = append(nodes, s)
+	}
+	return nodes
 }
 
 // response is a response with its whole body.

@@ -22,14 +22,8 @@ import (
 func TestStopAppliesToAllNodesAndEntryPoints(t *testing.T) {
 	t.Parallel()
 	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		s := newServer(t, storetest.OpenConfig(t, cfg), clock, withMCP)
-		s.database = cfg.Database
-		servers := []*server{s}
-		for s.store.Engine() == "postgresql" && len(servers) < 3 {
-			servers = append(servers, s.node(t, storetest.OpenConfig(t, cfg), withMCP))
-		}
+		servers := startNodes(t, cfg, 3, withMCP)
+		s := servers[0]
 		in := s.newInbox(t)
 		var stopped atomic.Int64 // the time of the response in nanoseconds; 0 while sending goes on
 		var left, late atomic.Int64
