@@ -331,6 +331,9 @@ func TestKeyOfSomeInboxes(t *testing.T) {
 			t.Errorf("%s: -want +got:\n%s", path, d)
 		}
 	}
+	const claim = "/v1/messages/claim"
+	s.do(t, http.MethodPost, claim, `{}`, key).want(t, http.StatusOK).wantAt(t, "message.id", `"`+seen.ID+`"`)
+	s.do(t, http.MethodPost, claim, `{}`, key).want(t, http.StatusOK).wantAt(t, "message", `null`)
 	s.do(t, http.MethodPost, "/v1/inboxes", `{}`, key).wantError(t, http.StatusForbidden, "insufficient_scope")
 	s.do(t, http.MethodDelete, "/v1/inboxes/"+mine.ID, "", key).want(t, http.StatusOK)
 	s.do(t, http.MethodGet, "/v1/inboxes", "", key).want(t, http.StatusOK).wantAt(t, "data", `[]`)
