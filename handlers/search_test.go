@@ -17,7 +17,7 @@ import (
 func (s *server) index(t *testing.T, n int) {
 	t.Helper()
 	for n > 0 {
-		done, err := s.store.Index(t.Context(), "test", min(n, 50), search.Text)
+		done, err := s.store.Index(t.Context(), min(n, 50), search.Text)
 		must(t, err)
 		if n -= done; done == 0 {
 			return
