@@ -119,9 +119,7 @@ func (n *napper) sleep(ctx context.Context, d time.Duration) error {
 func newTestClient(t *testing.T, address string, opts ...Option) (*Client, *napper) {
 	t.Helper()
 	c, err := New(address, "sk_test_1", opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := &napper{at: time.Now()}
 	c.caller.now, c.caller.sleep = n.now, n.sleep
 	return c, n
@@ -205,9 +203,7 @@ func TestPauses(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, refusal(429, ErrRateLimited, "Retry-After", "17"), refusal(503, ErrUnavailable), hangUp(""), respond(200, inboxJSON))
 	c, n := newTestClient(t, s.URL)
-	if err := getInbox(c); err != nil {
-		t.Fatal(err)
-	}
+	must(t, getInbox(c))
 	if len(n.naps) != 3 || n.naps[0] != 17*time.Second || n.naps[1] < 500*time.Millisecond || n.naps[1] > time.Second || n.naps[2] < time.Second || n.naps[2] > 2*time.Second {
 		t.Errorf("pauses of %v", n.naps)
 	}
@@ -275,9 +271,7 @@ func TestIdempotencyKeys(t *testing.T) {
 	s := newTestServer(t, made, made, made, respond(http.StatusCreated, `{}`), respond(http.StatusCreated, `{}`))
 	c, _ := newTestClient(t, s.URL+"/below")
 	for range 2 {
-		if err := makeInbox(c); err != nil {
-			t.Fatal(err)
-		}
+		must(t, makeInbox(c))
 	}
 	_, _ = c.CreateInbox(t.Context(), gen.OptInboxCreate{}, gen.CreateInboxParams{IdempotencyKey: Text("mine")})
 	_ = makeKey(c) // the response is not a key; only the request matters
@@ -350,9 +344,7 @@ func contractOf(t *testing.T) contractDoc {
 		Paths      map[string]map[string]json.RawMessage
 		Components struct{ Schemas, Examples, Responses map[string]any }
 	}
-	if err := json.Unmarshal(gen.OpenAPI(), &all); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(gen.OpenAPI(), &all))
 	doc := contractDoc{Paths: map[string]map[string]contractOp{}, Components: all.Components}
 	for path, item := range all.Paths {
 		doc.Paths[path] = map[string]contractOp{}
@@ -364,4 +356,11 @@ func contractOf(t *testing.T) contractDoc {
 		}
 	}
 	return doc
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -57,9 +57,7 @@ func TestKeyIsSentToItsOwnServerOnly(t *testing.T) {
 	s := newTestServer(t, respond(302, "", "Location", store.URL+"/bucket/key?sig=1"), respond(301, "", "Location", store.URL+"/v1/inboxes/ibx_1"))
 	c, _ := newTestClient(t, s.URL)
 	raw, err := c.Raw(t.Context(), "msg_1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := raw.Close(); err != nil {
 		t.Error(err)
 	}

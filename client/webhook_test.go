@@ -25,13 +25,9 @@ const (
 func signedBy(t *testing.T, secret, id string, at time.Time, body string) string {
 	t.Helper()
 	w, err := standard.NewWebhook(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s, err := w.Sign(id, at, []byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -68,9 +64,7 @@ func TestWebhooksAreVerified(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			v, err := NewWebhookVerifier(oldSecret)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			v.now = func() time.Time { return now }
 			r := httptest.NewRequest(http.MethodPost, "/hooks", bytes.NewReader([]byte(tt.body)))
 			r.Header.Set("webhook-id", tt.id)
@@ -94,9 +88,7 @@ func TestWebhooksOfTwoSecrets(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	v, err := NewWebhookVerifier(newSecret, oldSecret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, secret := range []string{oldSecret, newSecret} {
 		h := http.Header{}
 		h.Set("webhook-id", "evt_1")

@@ -21,9 +21,7 @@ func (in *install) openDatabase(t *testing.T) *sql.DB {
 		driver, address = "postgres", in.database
 	}
 	db, err := sql.Open(driver, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = db.Close() }) // the database is temporary
 	return db
 }
@@ -33,9 +31,7 @@ func (in *install) openDatabase(t *testing.T) *sql.DB {
 func (in *install) openStore(t *testing.T, now func() time.Time) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Config{Database: in.database, CursorKey: make([]byte, 32), SealKey: make([]byte, 32), Now: now, TrustNow: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = s.Close() }) // the database is temporary
 	return s
 }
@@ -55,9 +51,7 @@ func (in *install) retain(ctx context.Context, t *testing.T, ahead time.Duration
 func (in *install) holdWrites(ctx context.Context, t *testing.T) (release func()) {
 	t.Helper()
 	tx, err := in.openDatabase(t).BeginTx(ctx, nil) // on SQLite this is enough
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if in.engine == storetest.PostgreSQL {
 		if _, err := tx.ExecContext(ctx, `LOCK TABLE idempotency IN SHARE MODE`); err != nil {
 			t.Fatal(err)
@@ -81,9 +75,7 @@ func (in *install) deleteDraftContent(ctx context.Context, t *testing.T, draftID
 func (in *install) deleteContentOf(ctx context.Context, t *testing.T, records, contents, key, id string) {
 	t.Helper()
 	tx, err := in.openDatabase(t).BeginTx(ctx, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = tx.Rollback() }() // no effect after the commit
 	if _, err = tx.ExecContext(ctx, `DELETE FROM `+contents+` WHERE `+key+` = (SELECT seq FROM `+records+` WHERE id = $1)`, id); err != nil {
 		t.Fatal(err)
@@ -91,7 +83,5 @@ func (in *install) deleteContentOf(ctx context.Context, t *testing.T, records, c
 	if _, err = tx.ExecContext(ctx, `UPDATE `+records+` SET expired_at = $1 WHERE id = $2`, time.Now().UnixMicro(), id); err != nil {
 		t.Fatal(err)
 	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tx.Commit())
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/postroom/postroom/smtp/smtptest"
-	"github.com/postroom/postroom/store/storetest"
 )
 
 // domain has the domain fields that the tests read.
@@ -73,26 +72,4 @@ func (in *install) verifyNow(t *testing.T, d domain, status string) {
 	if got.Status != status {
 		t.Errorf("looked up, it is %s, want %s: %+v", got.Status, status, got.Records)
 	}
-}
-
-// TestVerifiedDomain publishes the records of a domain and creates an inbox on
-// it.
-func TestVerifiedDomain(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, e storetest.Engine) {
-		w := start(t, e, newChecker(t), "POSTROOM_RATE_LIMITS=off")
-		d := w.newDomain(t)
-		w.dns.Set(t, d.published())
-		w.verifyNow(t, d, "verified")
-		in := w.newInboxWith(t, `{"name":"desk","domain":"`+d.Domain+`"}`)
-		if in.Address != "desk@"+d.Domain {
-			t.Errorf("address %q", in.Address)
-		}
-		w.send(t, w.call("deleteDomain").at("/v1/domains/"+d.ID)).want(t, http.StatusOK)
-		after := read[struct {
-			Status string `json:"status"`
-		}](t, w.send(t, w.call("getInbox").at("/v1/inboxes/"+in.ID)).want(t, http.StatusOK))
-		if after.Status != "suspended" {
-			t.Errorf("the inbox of a deleted domain is %s", after.Status)
-		}
-	})
 }

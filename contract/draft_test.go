@@ -47,9 +47,7 @@ func drafts(t *testing.T, w *world) {
 		URL string `json:"download_url"`
 	}](t, w.send(t, file).want(t, http.StatusOK))
 	link, err := url.Parse(download.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := w.send(t, w.call("downloadFile").at(link.EscapedPath()).as("")).want(t, http.StatusOK); string(got.body) != "x" {
 		t.Errorf("the attachment of a draft: %q", got.body)
 	}

@@ -49,9 +49,7 @@ func (w *world) example(t *testing.T, op *contractcheck.Operation, name string) 
 		return []byte(`{"key_id":"` + w.spareKey + `"}`)
 	}
 	b, err := json.Marshal(bodyOf(op).Examples[name].Value.Value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b = bytes.ReplaceAll(b, []byte("@mail.example.com"), []byte("@"+mailDomain))
 	b = ownKey.ReplaceAll(b, nil)
 	b = schedule.ReplaceAll(b, []byte(`"scheduledAt":"`+tomorrow()+`"`))

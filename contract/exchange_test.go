@@ -89,9 +89,7 @@ func (in *install) request(ctx context.Context, t *testing.T, c call) *http.Requ
 		body = bytes.NewReader(c.body)
 	}
 	req, err := http.NewRequestWithContext(ctx, c.op.Method, address, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if c.key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.key)
 	}

@@ -22,9 +22,7 @@ func files(t *testing.T, w *world) {
 		URL string `json:"download_url"`
 	}](t, a)
 	link, err := url.Parse(download.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	get = get.at(link.EscapedPath())
 	const whole = "%PDF-1.7\nOrder 1042\n"
 	if a := w.send(t, get).want(t, http.StatusOK); string(a.body) != whole || !strings.Contains(a.header.Get("Content-Disposition"), "order.pdf") {

@@ -24,9 +24,7 @@ type gate struct {
 func newGate(t *testing.T, database string) (g *gate, through string) {
 	t.Helper()
 	u, err := url.Parse(database)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	g = &gate{network: "tcp", target: u.Host, conns: map[net.Conn]struct{}{}}
 	q := u.Query()
 	if dir := q.Get("host"); filepath.IsAbs(dir) { // the folder of a Unix socket
@@ -34,9 +32,7 @@ func newGate(t *testing.T, database string) (g *gate, through string) {
 		q.Del("host")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		_ = l.Close() // the listener only
 		g.close()

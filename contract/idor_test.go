@@ -165,17 +165,13 @@ func (w *world) stranger(t *testing.T) string {
 	t.Helper()
 	s := w.openStore(t, time.Now)
 	a, err := s.CreateAccount(t.Context(), "strangers")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	secret := apikey.New("live", "sk")
 	_, err = s.CreateKey(t.Context(), store.Key{
 		AccountID: a.Seq, Name: "stranger", Hash: store.HashKey(secret), Prefix: apikey.Prefix(secret), Hint: apikey.Hint(secret),
 		Mode: store.KeyLive, Scopes: store.JSON[[]string]{V: []string{"*"}}, AllowedIPs: store.JSON[[]string]{V: []string{}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return secret
 }
 
@@ -207,9 +203,7 @@ func (w *world) everythingListed(t *testing.T) string {
 			c = c.asking("limit", "100")
 		}
 		sorted, err := json.MarshalIndent(read[any](t, w.send(t, c).want(t, http.StatusOK)), "", " ") // object members come in any order
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all.Write(append(sorted, '\n'))
 	}
 	return lastUsed.ReplaceAllString(all.String(), "")
@@ -225,8 +219,6 @@ func withoutRequestID(t *testing.T, a response) []byte {
 	}](t, a).Error
 	delete(body, "request_id")
 	b, err := json.Marshal(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }

@@ -39,7 +39,6 @@ type install struct {
 	engine   storetest.Engine
 	database string // address or path, not through the gate
 	gate     *gate  // nil on SQLite
-	process  *os.Process
 	check    *contractcheck.Checker
 	base     http.RoundTripper
 
@@ -122,13 +121,8 @@ func (in *install) run(t *testing.T, env, settings []string) {
 	var log bytes.Buffer // written by one goroutine of cmd, until Wait returns
 	cmd.Stderr = &log
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	in.process = cmd.Process
+	must(t, err)
+	must(t, cmd.Start())
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		in.follow(out, ready)

@@ -45,13 +45,16 @@ var document = sync.OnceValues(func() (*openapi3.T, error) { return contractchec
 func newChecker(t *testing.T) *contractcheck.Checker {
 	t.Helper()
 	doc, err := document()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c, err := contractcheck.New(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { exchanges.Add(int64(c.Exchanges())) })
 	return c
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

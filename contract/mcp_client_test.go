@@ -26,9 +26,7 @@ func (in *install) agentWith(t *testing.T, key, query string) *agent {
 	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{
 		Endpoint: in.api + "/mcp" + query, HTTPClient: &http.Client{Transport: withKey{in.check.Transport(t, in.base), key}},
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a.ClientSession = session
 	t.Cleanup(func() { _ = session.Close() }) // the server has no sessions
 	return a

@@ -39,9 +39,7 @@ func TestOfficialMCPClients(t *testing.T) {
 // reasons.
 func conformance(t *testing.T, w *world, node string) {
 	target, err := url.Parse(w.api)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
 		r.Out.Host = r.In.Host
@@ -108,9 +106,7 @@ func runNode(t *testing.T, node, script string, args ...string) (string, error) 
 func absolute(t *testing.T, path string) string {
 	t.Helper()
 	abs, err := filepath.Abs(filepath.Join(mcpClients, path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return abs
 }
 

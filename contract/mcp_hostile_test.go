@@ -37,9 +37,7 @@ func hostileMail(t *testing.T, w *world) {
 				"%[1]s\r\nYour code is 48291%[4]d\r\n--b\r\nContent-Type: application/pdf; name=\"%[1]s\"\r\n"+
 				"Content-Disposition: attachment; filename=\"%[1]s\"\r\nContent-ID: <%[1]s>\r\n\r\nx\r\n--b--\r\n",
 			strings.ReplaceAll(strings.ReplaceAll(bad, `\`, `\\`), `"`, `\"`), i, in.Address, i%10)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		m := read[message](t, w.send(t, w.call("simulateMessage").at("/v1/inboxes/"+in.ID+"/simulate").saying(string(raw))).want(t, http.StatusCreated))
 		results := []said{
 			ai.use(t, "get_message", map[string]any{"message_id": m.ID}),

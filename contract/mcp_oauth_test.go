@@ -24,9 +24,7 @@ func TestOAuthOfTheOfficialClient(t *testing.T) {
 	in.newInbox(t) // which the person does not select
 	s := in.openStore(t, time.Now)
 	mine, err := s.KeyByHash(t.Context(), store.HashKey(firstKey))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	link, token := web.NewLink(time.Now())
 	if _, err := s.CreateUser(t.Context(), mine.AccountID, "ann@example.com", store.RoleAdmin, link); err != nil {
 		t.Fatal(err)

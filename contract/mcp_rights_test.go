@@ -102,9 +102,7 @@ func sameRights(t *testing.T, w *world) {
 	for kind, key := range kinds {
 		ai := w.agentWith(t, key, "")
 		list, err := ai.ListTools(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		listed := map[string]bool{}
 		for _, tool := range list.Tools {
 			listed[tool.Name] = true
@@ -142,9 +140,7 @@ func limitedByMCP(t *testing.T, w *world) {
 	in := w.newInbox(t)
 	ai := w.agentWith(t, w.newKey(t, `"scopes":["*"],"inbox_ids":["`+in.ID+`"]`).Key, "")
 	list, err := ai.ListTools(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var names []string
 	for _, tool := range list.Tools {
 		names = append(names, tool.Name)
@@ -218,9 +214,7 @@ var hostileTexts = []string{
 func hostileArguments(t *testing.T, w *world) {
 	ai := w.agentWith(t, firstKey, "")
 	list, err := ai.ListTools(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	values := []any{7, 1.5, true, nil, []any{}, map[string]any{"a": []any{map[string]any{}}}}
 	for _, text := range hostileTexts {
 		values = append(values, text)

@@ -132,9 +132,7 @@ func codesByMCP(t *testing.T, w *world) {
 // schemas.
 func describedTools(t *testing.T, w *world) {
 	list, err := w.agentWith(t, firstKey, "").ListTools(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var names []string
 	for _, tool := range list.Tools {
 		names = append(names, tool.Name)
@@ -220,9 +218,7 @@ func reportsProgress(t *testing.T, w *world) {
 func defaultInbox(t *testing.T, w *world) {
 	ai := w.agentWith(t, firstKey, "?inbox_id="+w.inbox.ID)
 	list, err := ai.ListTools(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, tool := range list.Tools {
 		in, _ := tool.InputSchema.(map[string]any)
 		if strings.Contains(fmt.Sprint(in["required"]), "inbox_id") {

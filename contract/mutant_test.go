@@ -47,9 +47,7 @@ func (w *world) tryMutants(t *testing.T, book *ruleBook, op *contractcheck.Opera
 	breaker := newMutator()
 	for _, name := range examples(op) {
 		var example any
-		if err := json.Unmarshal(w.example(t, op, name), &example); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(w.example(t, op, name), &example))
 		c := w.good(t, op).breaking()
 		for _, m := range breaker.mutants(example, schemasOf(bodyOf(op).Schema)) {
 			c.body = m.body

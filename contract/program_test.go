@@ -25,9 +25,7 @@ func TestGoPrograms(t *testing.T) {
 	t.Parallel()
 	in := start(t, storetest.SQLite, newChecker(t))
 	target, err := url.Parse(in.api)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	proxy := in.check.Proxy(t, target, in.base)
 	t.Cleanup(proxy.Close)
 	for _, page := range []string{"../README.md", "../docs/clients.md", quickstart} {
@@ -108,12 +106,8 @@ func (in *install) runGo(t *testing.T, binary string, n int, tell bool) (lines [
 	dieWithUs(cmd)
 	cmd.Env, cmd.Stderr = append(os.Environ(), "POSTROOM_KEY="+firstKey), t.Output()
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	for all := bufio.NewScanner(out); (!tell || len(lines) < n) && all.Scan(); {
 		if line := all.Text(); strings.HasSuffix(line, "@"+mailDomain) {
 			in.deliver(t, line)

@@ -119,27 +119,17 @@ func bodiesMustNotBeTooLarge(t *testing.T, w *world) {
 	w.eachBody(t, func(t *testing.T, op *contractcheck.Operation) {
 		req := w.request(t.Context(), t, w.good(t, op).breaking())
 		conn, err := net.Dial("tcp", req.URL.Host)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer func() { _ = conn.Close() }() // the server may have closed it
-		if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, conn.SetDeadline(time.Now().Add(patience)))
 		_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n",
 			req.Method, req.URL.RequestURI(), req.URL.Host, firstKey, jsonType, 60<<20+1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		res, err := http.ReadResponse(bufio.NewReader(conn), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer func() { _ = res.Body.Close() }()
 		body, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := w.check.Exchange(req, nil, res, body); err != nil {
 			t.Error(err)
 		}

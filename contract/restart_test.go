@@ -34,16 +34,12 @@ type restarting struct {
 func startRestarting(t *testing.T) *restarting {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	addr := l.Addr().String()
 	_ = l.Close() // the program listens there
 	r := &restarting{api: "http://" + addr, env: append(environ(),
 		"POSTROOM_DATA="+t.TempDir(), "POSTROOM_HTTP="+addr, "POSTROOM_SMTP=127.0.0.1:0", "POSTROOM_BOOTSTRAP_KEY="+firstKey, "POSTROOM_RATE_LIMITS=off")}
-	if err := r.start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.start())
 	t.Cleanup(func() {
 		if err := r.end(syscall.SIGTERM); err != nil {
 			t.Errorf("the program did not end well: %v", err)

@@ -58,9 +58,7 @@ func TestTypeScriptSDK(t *testing.T) {
 	in, r := start(t, storetest.SQLite, newChecker(t), sdkSettings...), startRestarting(t)
 	empty := t.TempDir()
 	runScript(t, "..", "scripts/sdk-packages npm 1.2.3-rc.1 '"+empty+"'")
-	if err := os.CopyFS(filepath.Join(empty, "test"), os.DirFS(filepath.Join(typescriptSDK, "test"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(filepath.Join(empty, "test"), os.DirFS(filepath.Join(typescriptSDK, "test"))))
 	writeFile(t, filepath.Join(empty, "quickstart.mjs"), in.quickstartOf(t, "js"))
 	runScript(t, empty, `npm init -y && npm install --offline --no-audit --no-fund ./postroom-1.2.3-rc.1.tgz &&
 		cmp node_modules/postroom/LICENSE "$LICENCE" && node --test test/*.test.mjs &&
@@ -73,9 +71,7 @@ func TestTypeScriptSDK(t *testing.T) {
 func licence(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs("../LICENSE")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return path
 }
 
@@ -86,21 +82,13 @@ func TestTypeScriptSDKIsGenerated(t *testing.T) {
 	wantNode(t)
 	dir := t.TempDir()
 	packages, err := filepath.Abs(filepath.Join(typescript, "node_modules"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	contract, err := filepath.Abs("../gen")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text, err := os.ReadFile(filepath.Join(typescriptSDK, "generate.mjs"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	home := filepath.Join(dir, "sdk", "typescript")
-	if err := os.MkdirAll(filepath.Join(home, "src"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(home, "src"), 0o700))
 	writeFile(t, filepath.Join(home, "generate.mjs"), string(text))
 	runScript(t, dir, "ln -s '"+contract+"' gen && ln -s '"+packages+"' sdk/typescript/node_modules && node sdk/typescript/generate.mjs")
 	for _, name := range []string{"schema.ts", "idempotent.ts", "resources.ts"} {
@@ -112,9 +100,7 @@ func TestTypeScriptSDKIsGenerated(t *testing.T) {
 func sameFile(t *testing.T, committed, made string) {
 	t.Helper()
 	want, err := os.ReadFile(made)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, err := os.ReadFile(committed); err != nil || string(got) != string(want) {
 		t.Errorf("%s does not match the contract; run make sdks (%v)", committed, err)
 	}
@@ -135,13 +121,9 @@ func TestPythonSDK(t *testing.T) {
 	}
 	in, r := start(t, storetest.SQLite, newChecker(t), sdkSettings...), startRestarting(t)
 	source, empty := t.TempDir(), t.TempDir()
-	if err := os.CopyFS(source, os.DirFS(pythonSDK)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(source, os.DirFS(pythonSDK)))
 	contract, err := filepath.Abs("../gen/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	runScript(t, source, python+" generate.py '"+contract+"' src/postroom")
 	for _, name := range []string{"_types.py", "_resources.py"} {
 		sameFile(t, filepath.Join(pythonSDK, "src/postroom", name), filepath.Join(source, "src/postroom", name))

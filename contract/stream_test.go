@@ -18,9 +18,7 @@ func streams(t *testing.T, w *world) {
 	open := func(key string) (status int) {
 		t.Helper()
 		res, err := w.check.Transport(t, w.base).RoundTrip(w.request(ctx, t, w.call("streamEvents").as(key)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _ = res.Body.Close() })
 		return res.StatusCode
 	}

@@ -37,12 +37,8 @@ func theContractItself(t *testing.T, w *world) {
 		t.Error("the served contract has x-ogen-...")
 	}
 	doc, err := openapi3.NewLoader().LoadFromData(a.body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := doc.Validate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, doc.Validate(t.Context()))
 	for _, op := range w.check.Operations() {
 		if item := doc.Paths.Value(op.Path); item == nil || item.GetOperation(op.Method) == nil ||
 			item.GetOperation(op.Method).OperationID != op.OperationID {

@@ -41,9 +41,7 @@ func TestTypeScriptClients(t *testing.T) {
 	wantNode(t)
 	in := start(t, storetest.SQLite, newChecker(t))
 	target, err := url.Parse(in.api)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	proxy := in.check.Proxy(t, target, in.base)
 	t.Cleanup(proxy.Close)
 
@@ -67,9 +65,7 @@ func TestTypeScriptTypes(t *testing.T) {
 	in := start(t, storetest.SQLite, newChecker(t))
 	dir := t.TempDir()
 	types, err := os.ReadFile(filepath.Join(typescript, "types.ts"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	writeFile(t, filepath.Join(dir, "types.ts"), string(types))
 	if out, err := exec.CommandContext(t.Context(), sdkScript, in.api, dir).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", sdkScript, err, out)
@@ -101,9 +97,7 @@ func offline(t *testing.T, page, lines string) string {
 	if err == nil {
 		err = json.Unmarshal(manifest, &have)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	installed := installLine.FindAllStringSubmatch(lines, -1)
 	if len(installed) != 1 {
 		t.Fatalf("%s installs %d times, want once", page, len(installed))
@@ -115,9 +109,7 @@ func offline(t *testing.T, page, lines string) string {
 		}
 	}
 	packages, err := filepath.Abs(filepath.Join(typescript, "node_modules"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return installLine.ReplaceAllLiteralString(lines, "ln -s '"+packages+"' node_modules")
 }
 
@@ -137,12 +129,8 @@ func runLines(t *testing.T, dir, lines string, deliver func(address string)) str
 	var faults bytes.Buffer
 	cmd.Stderr = &faults
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	printed := bufio.NewReader(out)
 	if deliver != nil {
 		if address, err := printed.ReadString('\n'); err == nil && strings.Contains(address, "@") {
@@ -150,9 +138,7 @@ func runLines(t *testing.T, dir, lines string, deliver func(address string)) str
 		}
 	}
 	rest, err := io.ReadAll(printed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%s: %v\n%s%s", lines[last+1:], err, rest, &faults)
 	}
@@ -164,9 +150,7 @@ func runLines(t *testing.T, dir, lines string, deliver func(address string)) str
 func programOf(t *testing.T, page string) (lines, program string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	before, _, _ := strings.Cut(string(text), "\n```ts\n")
 	const opens = "\n```sh\n"
 	at := strings.LastIndex(before, opens)
@@ -181,9 +165,7 @@ func programOf(t *testing.T, page string) (lines, program string) {
 func onlyBlock(t *testing.T, page, language string) string {
 	t.Helper()
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, rest, ok := strings.Cut(string(text), "\n```"+language+"\n")
 	code, rest, closed := strings.Cut(rest, "\n```\n")
 	if !ok || !closed || strings.Contains(rest, "\n```"+language+"\n") {
@@ -205,7 +187,5 @@ func saidOutput(code string) string {
 
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 }

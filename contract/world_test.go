@@ -89,9 +89,7 @@ func (w *world) approve(t *testing.T, d draft) {
 	t.Helper()
 	s := w.openStore(t, time.Now)
 	mine, err := s.KeyByHash(t.Context(), store.HashKey(firstKey))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	link, token := web.NewLink(time.Now())
 	session := "session for " + d.ID
 	if _, err := s.CreateUser(t.Context(), mine.AccountID, d.ID+"@example.com", store.RoleApprover, link); err != nil {
@@ -102,16 +100,12 @@ func (w *world) approve(t *testing.T, d draft) {
 	}
 	form := strings.NewReader(url.Values{"version": {strconv.Itoa(d.Version)}}.Encode())
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.api+"/approvals/"+d.ID+"/approve", form)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Sec-Fetch-Site", "same-origin")
 	req.AddCookie(&http.Cookie{Name: "postroom_session", Value: session}) //nolint:gosec // only for this request
 	res, err := w.base.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = res.Body.Close()
 	if res.StatusCode != http.StatusSeeOther {
 		t.Fatalf("approving draft %s: %s", d.ID, res.Status)
@@ -159,9 +153,7 @@ func (in *install) newKey(t *testing.T, fields string) key {
 func (in *install) scoped(t *testing.T, scopes ...string) key {
 	t.Helper()
 	list, err := json.Marshal(scopes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return in.newKey(t, `"scopes":`+string(list))
 }
 

@@ -14,102 +14,52 @@ import (
 // H1: all wrong keys get the same response, even those that share a prefix with
 // a valid key.
 func TestWrongKeysGetTheSameResponse(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		first := ""
-		for shared := range len(s.key) {
-			wrong := []byte(s.key)
-			for i := shared; i < len(wrong); i++ {
-				wrong[i] = 'a' + (wrong[i]+1)%26
-			}
-			res := s.do(t, http.MethodGet, "/v1/inboxes", "", as(string(wrong))).wantError(t, http.StatusUnauthorized, "unauthorized")
-			if first == "" {
-				first = res.str(t, "error.message")
-			}
-			if got := res.str(t, "error.message"); got != first {
-				t.Errorf("with %d right characters: %q, else %q", shared, got, first)
-			}
+	s := serve(t)
+	first := ""
+	for shared := range len(s.key) {
+		wrong := []byte(s.key)
+		for i := shared; i < len(wrong); i++ {
+			wrong[i] = 'a' + (wrong[i]+1)%26
 		}
-	})
-}
-
-func TestMissingAndBadKeys(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		revoked := s.do(t, http.MethodPost, "/v1/keys", `{"name":"n"}`).want(t, http.StatusCreated)
-		s.do(t, http.MethodDelete, "/v1/keys/"+revoked.str(t, "id"), "").want(t, http.StatusOK)
-		passed := store.NewTime(begin)
-		tests := []struct{ name, header string }{
-			{"no header", ""},
-			{"the scheme alone", "Bearer"},
-			{"the scheme and a space", "Bearer "},
-			{"another scheme", "Basic " + s.key},
-			{"no scheme", s.key},
-			{"an unknown key", "Bearer sk_live_unknown"},
-			{"a key with something after it", "Bearer " + s.key + "x"},
-			{"a key without its end", "Bearer " + s.key[:len(s.key)-1]},
-			{"a key in other case", "Bearer " + strings.ToUpper(s.key)},
-			{"two keys", "Bearer " + s.key + "," + s.key},
-			{"a revoked key", "Bearer " + revoked.str(t, "key")},
-			{"an expired key", "Bearer " + s.newKey(t, func(k *store.Key) { k.ExpiresAt = &passed })},
-			{"a key of 10,000 characters", "Bearer " + strings.Repeat("k", 10_000)},
-			{"bytes that are not text", "Bearer \xff\xfe"},
+		res := s.do(t, http.MethodGet, "/v1/inboxes", "", as(string(wrong))).wantError(t, http.StatusUnauthorized, "unauthorized")
+		if first == "" {
+			first = res.str(t, "error.message")
 		}
-		for _, tt := range tests {
-			t.Run(tt.name, func(t *testing.T) {
-				t.Parallel()
-				for _, path := range []string{"/v1/inboxes", "/v1/inboxes/ibx_0", "/v1/emails", "/v1/keys"} {
-					res := s.do(t, http.MethodGet, path, "", as(""), func(r *http.Request) *http.Request {
-						if tt.header != "" {
-							r.Header.Set("Authorization", tt.header)
-						}
-						return r
-					}).wantError(t, http.StatusUnauthorized, "unauthorized")
-					if got := res.header.Get("WWW-Authenticate"); got != "Bearer" {
-						t.Errorf("WWW-Authenticate: %q", got)
-					}
-				}
-			})
+		if got := res.str(t, "error.message"); got != first {
+			t.Errorf("with %d right characters: %q, else %q", shared, got, first)
 		}
-		t.Run("the scheme in other case is the same", func(t *testing.T) {
-			t.Parallel()
-			s.do(t, http.MethodGet, "/v1/inboxes", "", with("Authorization", "bearer "+s.key)).want(t, http.StatusOK)
-			s.do(t, http.MethodGet, "/v1/inboxes", "", with("Authorization", "Bearer   "+s.key)).want(t, http.StatusOK)
-		})
-	})
+	}
+	for _, wrong := range []string{s.key + "x", strings.ToUpper(s.key), s.key + "," + s.key, strings.Repeat("k", 10_000), "\xff\xfe"} {
+		s.do(t, http.MethodGet, "/v1/inboxes", "", as(wrong)).wantError(t, http.StatusUnauthorized, "unauthorized")
+	}
+	s.do(t, http.MethodGet, "/v1/inboxes", "", with("Authorization", "bearer   "+s.key)).want(t, http.StatusOK)
 }
 
 func TestKeyExpires(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		expires := store.NewTime(begin.Add(time.Hour))
-		key := as(s.newKey(t, func(k *store.Key) { k.ExpiresAt = &expires }))
-		s.clock.Add(time.Hour - time.Millisecond)
-		s.do(t, http.MethodGet, "/v1/inboxes", "", key).want(t, http.StatusOK)
-		s.clock.Add(time.Millisecond)
-		s.do(t, http.MethodGet, "/v1/inboxes", "", key).want(t, http.StatusUnauthorized)
-	})
+	s := serve(t)
+	expires := store.NewTime(begin.Add(time.Hour))
+	key := as(s.newKey(t, func(k *store.Key) { k.ExpiresAt = &expires }))
+	s.clock.Add(time.Hour - time.Millisecond)
+	s.do(t, http.MethodGet, "/v1/inboxes", "", key).want(t, http.StatusOK)
+	s.clock.Add(time.Millisecond)
+	s.do(t, http.MethodGet, "/v1/inboxes", "", key).want(t, http.StatusUnauthorized)
 }
 
 // The last use of a key is written shortly after the request, not by it.
 func TestLastUseOfAKey(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		lastUsed := func() any {
-			return s.do(t, http.MethodGet, "/v1/keys", "").want(t, http.StatusOK).at(t, "data.0.last_used_at")
-		}
-		if got := lastUsed(); got != nil {
-			t.Errorf("a key was last used at %v before anything was written", got)
-		}
-		s.clock.Add(time.Minute)
-		lastUsed()
-		if err := s.store.FlushUsedKeys(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if got, want := lastUsed(), "2026-09-23T10:01:00.000Z"; got != want {
-			t.Errorf("the key was last used at %v, want %s", got, want)
-		}
-	})
+	s := serve(t)
+	lastUsed := func() any {
+		return s.do(t, http.MethodGet, "/v1/keys", "").want(t, http.StatusOK).at(t, "data.0.last_used_at")
+	}
+	if got := lastUsed(); got != nil {
+		t.Errorf("a key was last used at %v before anything was written", got)
+	}
+	s.clock.Add(time.Minute)
+	lastUsed()
+	must(t, s.store.FlushUsedKeys(t.Context()))
+	if got, want := lastUsed(), "2026-09-23T10:01:00.000Z"; got != want {
+		t.Errorf("the key was last used at %v, want %s", got, want)
+	}
 }
 
 // H3: every node refuses a revoked key at the next call, and a running wait
@@ -118,13 +68,8 @@ func TestRevokedKeyIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	const waits = 100
 	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		s := newServer(t, storetest.OpenConfig(t, cfg), clock)
-		nodes := []*server{s}
-		if s.store.Engine() == string(storetest.PostgreSQL) {
-			nodes = append(nodes, s.node(t, storetest.OpenConfig(t, cfg)))
-		}
+		nodes := startNodes(t, cfg, 2)
+		s := nodes[0]
 		in := s.newInbox(t)
 		made := s.do(t, http.MethodPost, "/v1/keys", `{"name":"to be revoked"}`).want(t, http.StatusCreated)
 		key := as(made.str(t, "key"))

@@ -22,21 +22,15 @@ func (s *server) texts(t *testing.T, query string, args ...any) []string {
 	db := s.open(t)
 	defer func() { _ = db.Close() }()
 	rows, err := db.QueryContext(t.Context(), query, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = rows.Close() }()
 	var all []string
 	for rows.Next() {
 		var text string
-		if err := rows.Scan(&text); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(&text))
 		all = append(all, text)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rows.Err())
 	return all
 }
 
@@ -48,8 +42,6 @@ func (s *server) open(t *testing.T) *sql.DB {
 		driver = "postgres"
 	}
 	db, err := sql.Open(driver, s.database)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return db
 }

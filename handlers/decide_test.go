@@ -88,9 +88,7 @@ func TestEveryRuleAtEveryDoor(t *testing.T) {
 			if err == nil {
 				_, err = r.store.RemoveUser(t.Context(), "ann@example.com")
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			r.exec(t, `UPDATE emails SET created_by = $1`, person.ID)
 		}},
 		{rule: "ended", name: "who chose to send later is revoked", want: failed, only: []string{"expiry"}, set: func(t *testing.T, r *ruled) {
@@ -186,74 +184,72 @@ func TestEveryRuleAtEveryDoor(t *testing.T) {
 		}
 		rows += len(doors)
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			eachStore(t, []storetest.Option{plans}, func(t *testing.T, s *server) {
-				r := &ruled{server: s, key: s.newKey(t), domain: "shop.example"}
-				s.exec(t, `INSERT INTO domains (account_id, id, domain, token, status, records, pending_since, created_at)
+			s := serveStore(t, []storetest.Option{plans}, withMCP, withUndo)
+			r := &ruled{server: s, key: s.newKey(t), domain: "shop.example"}
+			s.exec(t, `INSERT INTO domains (account_id, id, domain, token, status, records, pending_since, created_at)
 					VALUES ($1, 'dom_1', $2, 'x', 'verified', '[]', 0, 0)`, s.account, r.domain)
-				r.keyID = s.keyID(t, r.key)
-				r.in = s.newInbox(t, func(in *store.Inbox) { in.Address, in.Name, in.Domain = "desk@"+r.domain, "desk", r.domain })
-				n := &sending{s, s.submission(t), r.key, r.in, s.receive(t, r.in, "From: ann@out.example\n\nHello\n")}
-				r.earlier = n.before(t, r)
-				if !slices.Contains(doors, "approved") {
-					r.set(t, http.MethodPost, "/v1/drafts/"+r.earlier.approved+"/undo", "")
+			r.keyID = s.keyID(t, r.key)
+			r.in = s.newInbox(t, func(in *store.Inbox) { in.Address, in.Name, in.Domain = "desk@"+r.domain, "desk", r.domain })
+			n := &sending{s, s.submission(t), r.key, r.in, s.receive(t, r.in, "From: ann@out.example\n\nHello\n")}
+			r.earlier = n.before(t, r)
+			if !slices.Contains(doors, "approved") {
+				r.set(t, http.MethodPost, "/v1/drafts/"+r.earlier.approved+"/undo", "")
+			}
+			tt.set(t, r)
+			wanted := func(door string) outcome {
+				if door == "Resend" { // an email, with the vendor's names of errors
+					door = "email"
 				}
-				tt.set(t, r)
-				wanted := func(door string) outcome {
-					if door == "Resend" { // an email, with the vendor's names of errors
-						door = "email"
-					}
-					if want, differs := tt.but[door]; differs {
-						return want
-					}
-					return tt.want
+				if want, differs := tt.but[door]; differs {
+					return want
 				}
-				queued := func() int { return len(r.texts(t, `SELECT id FROM messages WHERE status = 'queued'`)) }
-				for _, door := range doors {
-					want, before := wanted(door), queued()
-					switch approval := wanted("approval"); {
-					case door == "person":
-						want = approval
-					case door != "expiry" && door != "approved": // an approval, with no caller to tell why not
-					case approval == accepted, approval == failed:
-						want = approval
-					case approval == "sending_stopped", door == "approved" && tt.fits:
-						want = waits
-					case door == "approved":
-						want = held
-					default:
-						want = failed
-					}
-					if door == "Resend" && want != accepted && want != held {
-						want = failed
-					}
-					got, rule := n.through(t, door, r.earlier)
-					if got != want {
-						t.Errorf("%s: %s, want %s", door, got, want)
-					}
-					if want != accepted && queued() != before {
-						t.Errorf("%s: something left", door)
-					}
-					refused := want != accepted && want != held && want != waits
-					if named := slices.Contains([]string{"MCP", "SMTP", "batch", "Resend", "approved", "due", "expiry"}, door); refused && !named && rule != tt.rule {
-						t.Errorf("%s: the rule is %q, want %q", door, rule, tt.rule)
-					}
-					if door == "approval" && refused { // it can be sent later
-						d := r.do(t, http.MethodGet, "/v1/drafts/"+r.draft, "").want(t, http.StatusOK)
-						d.says(t, "status", `"pending"`).wantAt(t, "version", "1")
-					}
+				return tt.want
+			}
+			queued := func() int { return len(r.texts(t, `SELECT id FROM messages WHERE status = 'queued'`)) }
+			for _, door := range doors {
+				want, before := wanted(door), queued()
+				switch approval := wanted("approval"); {
+				case door == "person":
+					want = approval
+				case door != "expiry" && door != "approved": // an approval, with no caller to tell why not
+				case approval == accepted, approval == failed:
+					want = approval
+				case approval == "sending_stopped", door == "approved" && tt.fits:
+					want = waits
+				case door == "approved":
+					want = held
+				default:
+					want = failed
 				}
-				r.do(t, http.MethodGet, "/v1/messages/"+n.received.ID, "").want(t, http.StatusOK)
-				if tt.lift == nil {
-					return
+				if door == "Resend" && want != accepted && want != held {
+					want = failed
 				}
-				tt.lift(t, r)
-				for _, door := range []string{"send", "expiry"} {
-					if got, _ := n.through(t, door, r.earlier); got != accepted {
-						t.Errorf("%s: %s after the rule was lifted", door, got)
-					}
+				got, rule := n.through(t, door, r.earlier)
+				if got != want {
+					t.Errorf("%s: %s, want %s", door, got, want)
 				}
-			}, withMCP, withUndo)
+				if want != accepted && queued() != before {
+					t.Errorf("%s: something left", door)
+				}
+				refused := want != accepted && want != held && want != waits
+				if named := slices.Contains([]string{"MCP", "SMTP", "batch", "Resend", "approved", "due", "expiry"}, door); refused && !named && rule != tt.rule {
+					t.Errorf("%s: the rule is %q, want %q", door, rule, tt.rule)
+				}
+				if door == "approval" && refused { // it can be sent later
+					d := r.do(t, http.MethodGet, "/v1/drafts/"+r.draft, "").want(t, http.StatusOK)
+					d.says(t, "status", `"pending"`).wantAt(t, "version", "1")
+				}
+			}
+			r.do(t, http.MethodGet, "/v1/messages/"+n.received.ID, "").want(t, http.StatusOK)
+			if tt.lift == nil {
+				return
+			}
+			tt.lift(t, r)
+			for _, door := range []string{"send", "expiry"} {
+				if got, _ := n.through(t, door, r.earlier); got != accepted {
+					t.Errorf("%s: %s after the rule was lifted", door, got)
+				}
+			}
 		})
 	}
 	if rows < 200 {
@@ -294,9 +290,7 @@ func (n *sending) through(t *testing.T, door string, before earlier) (outcome, s
 	switch door {
 	case "MCP", "SMTP":
 		done, err := n.send(t.Context(), t, door, to)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return done, ""
 	case "Resend":
 		_, body = sendDoors["email"](n.in, n.received, to)
@@ -401,25 +395,23 @@ func outcomeOf(t *testing.T, res response) (outcome, string) {
 // What was accepted for one moment leaves within the limits when it is due: the rest
 // follows as soon as it fits.
 func TestScheduledMailLeavesWithinTheLimits(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t)
-		key := s.newKey(t, limitedKey(`{"sends_per_minute":5}`, t))
-		for i := range 10 { // as many as fit, each minute
-			if i == 5 {
-				s.clock.Add(time.Minute)
-			}
-			path, body := sendDoors["scheduled"](in, store.Message{}, fmt.Sprintf("r%d@out.example", i))
-			s.do(t, http.MethodPost, path, body, as(key)).want(t, http.StatusCreated)
+	s := serve(t)
+	in := s.newInbox(t)
+	key := s.newKey(t, limitedKey(`{"sends_per_minute":5}`, t))
+	for i := range 10 { // as many as fit, each minute
+		if i == 5 {
+			s.clock.Add(time.Minute)
 		}
-		queued := func() int { return len(s.texts(t, `SELECT id FROM messages WHERE status = 'queued'`)) }
-		s.clock.Add(time.Hour)
-		for minute, want := range []int{5, 5, 10} {
-			s.release(t)
-			if n := queued(); n != want {
-				t.Errorf("round %d: %d left, want %d", minute, n, want)
-			}
-			s.clock.Add(31 * time.Second)
+		path, body := sendDoors["scheduled"](in, store.Message{}, fmt.Sprintf("r%d@out.example", i))
+		s.do(t, http.MethodPost, path, body, as(key)).want(t, http.StatusCreated)
+	}
+	queued := func() int { return len(s.texts(t, `SELECT id FROM messages WHERE status = 'queued'`)) }
+	s.clock.Add(time.Hour)
+	for minute, want := range []int{5, 5, 10} {
+		s.release(t)
+		if n := queued(); n != want {
+			t.Errorf("round %d: %d left, want %d", minute, n, want)
 		}
-	})
+		s.clock.Add(31 * time.Second)
+	}
 }

@@ -51,13 +51,9 @@ func TestSendersThatAreNotVerified(t *testing.T) {
 			"\"a\"@ann.example": bad, "a@evil.example@ann.example": bad, "": bad,
 		} {
 			b, err := json.Marshal(map[string]any{"from": from, "to": "x@out.example", "subject": "s", "text": "t"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			batch, err := json.Marshal(map[string]any{"from": from, "recipients": []any{map[string]string{"to": "x@out.example"}}, "subject": "s", "text": "t"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			status := map[string]int{notYours: http.StatusForbidden, bad: http.StatusBadRequest}[want]
 			s.do(t, http.MethodPost, "/v1/emails", string(b), brokenIf(status)).wantError(t, status, want)
 			s.do(t, http.MethodPost, "/v1/emails/batch", string(batch), brokenIf(status)).wantError(t, status, want)
@@ -141,9 +137,7 @@ func mailOfADomainThatGoes(t *testing.T, s *server, zone *dns, goes func(*testin
 	s.do(t, http.MethodGet, "/v1/messages/"+message, "").want(t, http.StatusOK).says(t, "status", `"failed"`)
 	res := s.do(t, http.MethodGet, "/v1/webhooks", "").want(t, http.StatusOK)
 	w, err := s.store.Webhook(t.Context(), s.account, res.str(t, "data.0.id"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	events := s.bodies(t, w)
 	got := map[store.EventType]int{store.EventEmailFailed: len(events[store.EventEmailFailed]), store.EventMessageFailed: len(events[store.EventMessageFailed])}
 	if diff := cmp.Diff(map[store.EventType]int{store.EventEmailFailed: 2, store.EventMessageFailed: 1}, got); diff != "" {
@@ -178,9 +172,7 @@ func (s *server) queue(t *testing.T, mx *smtptest.MX, edits ...func(*queue.Confi
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	receiver, err := inbound.NewReceiver(inbound.ReceiverConfig{Store: s.store, Domain: mailDomain, TempDir: t.TempDir(), Now: s.clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cfg := queue.Config{
 		Store: s.store, Local: receiver, Domain: mailDomain, HELO: "mx.in.example", MXPort: mx.Port(),
 		Resolver: outbound.NewResolver(smtptest.NewDNS(t, smtptest.Zones{}.Domain("out.example", mx.IP()))),
@@ -191,9 +183,7 @@ func (s *server) queue(t *testing.T, mx *smtptest.MX, edits ...func(*queue.Confi
 		edit(&cfg)
 	}
 	q, err := queue.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(q.Close)
 	return q
 }

@@ -42,9 +42,7 @@ func newDomains(t *testing.T, st *store.Store, r *net.Resolver) *domains.Domains
 			return keys, err
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return d
 }
 
@@ -143,9 +141,7 @@ func (s *server) verify(t *testing.T, id string, opts ...option) domain {
 func readDomain(t *testing.T, res response) domain {
 	t.Helper()
 	var d domain
-	if err := json.Unmarshal(res.body, &d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(res.body, &d))
 	return d
 }
 
@@ -211,39 +207,37 @@ func TestDomainIsVerifiedOnceItsRecordsArePublished(t *testing.T) {
 }
 
 func TestDomainNamesAreChecked(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		s.newDomain(t, "ann.example")
-		tests := []struct {
-			name, domain string
-			status       int
-			code         string
-		}{
-			{"a domain of the account", "ann.example", 409, "domain_taken domain"},
-			{"the same domain in capitals, with a dot", "ANN.example.", 409, "domain_taken domain"},
-			{"the mail domain of the installation", mailDomain, 409, "domain_taken domain"},
-			{"one label", "localhost", 400, "invalid_request domain"},
-			{"an address", "192.0.2.1", 400, "invalid_request domain"},
-			{"an IPv6 address", "[2001:db8::1]", 400, "invalid_request domain"},
-			{"a suffix", "co.uk", 400, "invalid_request domain"},
-			{"an empty label", "a..example", 400, "invalid_request domain"},
-			{"a wildcard", "*.ann.example", 400, "invalid_request domain"},
-			{"an underscore", "_dmarc.ann.example", 400, "invalid_request domain"},
-			{"a mailbox", "a@ann.example", 400, "invalid_request domain"},
-			{"a long label", strings.Repeat("a", 64) + ".example", 400, "invalid_request domain"},
-			{"no room for selectors", strings.Repeat("abcdefg.", 29) + "example", 400, "invalid_request domain"},
-			{"a line break (M9)", `ann.example\r\nx`, 400, "invalid_request domain"},
-		}
-		for _, tt := range tests {
-			t.Run(tt.name, func(t *testing.T) {
-				res := s.do(t, http.MethodPost, "/v1/domains", `{"domain":"`+tt.domain+`"}`, brokenIf(tt.status))
-				res.wantError(t, tt.status, tt.code)
-			})
-		}
-		if d := s.newDomain(t, "bücher.example"); d.Domain != "xn--bcher-kva.example" {
-			t.Errorf("made %q", d.Domain)
-		}
-	})
+	s := serve(t)
+	s.newDomain(t, "ann.example")
+	tests := []struct {
+		name, domain string
+		status       int
+		code         string
+	}{
+		{"a domain of the account", "ann.example", 409, "domain_taken domain"},
+		{"the same domain in capitals, with a dot", "ANN.example.", 409, "domain_taken domain"},
+		{"the mail domain of the installation", mailDomain, 409, "domain_taken domain"},
+		{"one label", "localhost", 400, "invalid_request domain"},
+		{"an address", "192.0.2.1", 400, "invalid_request domain"},
+		{"an IPv6 address", "[2001:db8::1]", 400, "invalid_request domain"},
+		{"a suffix", "co.uk", 400, "invalid_request domain"},
+		{"an empty label", "a..example", 400, "invalid_request domain"},
+		{"a wildcard", "*.ann.example", 400, "invalid_request domain"},
+		{"an underscore", "_dmarc.ann.example", 400, "invalid_request domain"},
+		{"a mailbox", "a@ann.example", 400, "invalid_request domain"},
+		{"a long label", strings.Repeat("a", 64) + ".example", 400, "invalid_request domain"},
+		{"no room for selectors", strings.Repeat("abcdefg.", 29) + "example", 400, "invalid_request domain"},
+		{"a line break (M9)", `ann.example\r\nx`, 400, "invalid_request domain"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			res := s.do(t, http.MethodPost, "/v1/domains", `{"domain":"`+tt.domain+`"}`, brokenIf(tt.status))
+			res.wantError(t, tt.status, tt.code)
+		})
+	}
+	if d := s.newDomain(t, "bücher.example"); d.Domain != "xn--bcher-kva.example" {
+		t.Errorf("made %q", d.Domain)
+	}
 }
 
 // TestDomainOfAnotherAccountIsNotThere also lets two accounts add the same
@@ -327,9 +321,7 @@ func TestDegradedDomainIsReported(t *testing.T) {
 				Degraded []dnsRecord `json:"degraded_records"`
 			} `json:"data"`
 		}
-		if err := json.Unmarshal([]byte(bodies[0]), &e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(bodies[0]), &e))
 		if e.Data.ID != d.ID || e.Data.Status != "verified" || len(e.Data.Records) != len(d.Records) {
 			t.Errorf("event with %+v", e.Data.domain)
 		}

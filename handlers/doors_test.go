@@ -50,14 +50,10 @@ func (s *server) submission(t *testing.T) string {
 func (s *server) smtp(t *testing.T, submission *inbound.Submission) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	receiver, err := inbound.NewReceiver(inbound.ReceiverConfig{Store: s.store, Domain: mailDomain, TempDir: t.TempDir(), Now: s.clock.Now, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := inbound.NewServer(inbound.ServerConfig{
 		Receiver: receiver, Hostname: "mx.in.example", MaxSize: 1 << 20, Now: s.clock.Now, Log: log,
 		Submission: submission,

@@ -25,9 +25,7 @@ func (s *server) expirer(t *testing.T) *approval.Worker {
 		Store: s.store, API: s.service, Send: s.service.SendDue, Rules: handlers.DueRules(s.store, mailDomain, false), Now: s.clock.Now,
 		Log: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return w
 }
 
@@ -40,103 +38,91 @@ func (s *server) expireDrafts(t *testing.T, want int) {
 
 // A draft is rejected or sent when it expires, not earlier, by the key that chose that.
 func TestDraftExpires(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t, policy(store.PolicyApproval))
-		body := strings.TrimSuffix(plainSend, "}") + `,"approval":{"expires_at":"` + after(time.Hour) + `"}}`
-		agent := as(s.newKey(t, scopes("send", "read")))
-		rejected, sent, edited, never := s.newDraft(t, in, body, agent), s.newDraft(t, in, body, agent), s.newDraft(t, in, body, agent), s.newDraft(t, in, plainSend, agent)
-		rejected.wantAt(t, "expires_at", `"`+after(time.Hour)+`"`)
-		rejected.wantAt(t, "on_expiry", `"reject"`)
-		for _, d := range []response{sent, edited} {
-			path := draftPath(t, d)
-			s.do(t, http.MethodPatch, path, `{"on_expiry":"send"}`, agent).wantError(t, http.StatusForbidden, "insufficient_scope on_expiry")
-			changed := s.do(t, http.MethodPatch, path, `{"on_expiry":"send"}`).want(t, http.StatusOK)
-			changed.wantAt(t, "version", `2`)
-			changed.wantAt(t, "on_expiry", `"send"`)
-		}
-		s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", strings.TrimSuffix(plainSend, "}")+`,"approval":{"on_expiry":"send"}}`, agent).
-			wantError(t, http.StatusForbidden, "insufficient_scope approval.on_expiry")
-		s.do(t, http.MethodPatch, draftPath(t, never), `{"expires_at":"`+after(-time.Hour)+`"}`).wantError(t, http.StatusBadRequest, "invalid_request expires_at")
-		s.do(t, http.MethodPatch, draftPath(t, edited), `{"text":"Other."}`, agent).want(t, http.StatusOK).wantAt(t, "on_expiry", `"reject"`)
+	s := serve(t, func(cfg *handlers.Config) { cfg.Undo = 10 * time.Second })
+	in := s.newInbox(t, policy(store.PolicyApproval))
+	body := strings.TrimSuffix(plainSend, "}") + `,"approval":{"expires_at":"` + after(time.Hour) + `"}}`
+	agent := as(s.newKey(t, scopes("send", "read")))
+	rejected, sent, edited, never := s.newDraft(t, in, body, agent), s.newDraft(t, in, body, agent), s.newDraft(t, in, body, agent), s.newDraft(t, in, plainSend, agent)
+	rejected.wantAt(t, "expires_at", `"`+after(time.Hour)+`"`)
+	rejected.wantAt(t, "on_expiry", `"reject"`)
+	for _, d := range []response{sent, edited} {
+		path := draftPath(t, d)
+		s.do(t, http.MethodPatch, path, `{"on_expiry":"send"}`, agent).wantError(t, http.StatusForbidden, "insufficient_scope on_expiry")
+		changed := s.do(t, http.MethodPatch, path, `{"on_expiry":"send"}`).want(t, http.StatusOK)
+		changed.wantAt(t, "version", `2`)
+		changed.wantAt(t, "on_expiry", `"send"`)
+	}
+	s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", strings.TrimSuffix(plainSend, "}")+`,"approval":{"on_expiry":"send"}}`, agent).
+		wantError(t, http.StatusForbidden, "insufficient_scope approval.on_expiry")
+	s.do(t, http.MethodPatch, draftPath(t, never), `{"expires_at":"`+after(-time.Hour)+`"}`).wantError(t, http.StatusBadRequest, "invalid_request expires_at")
+	s.do(t, http.MethodPatch, draftPath(t, edited), `{"text":"Other."}`, agent).want(t, http.StatusOK).wantAt(t, "on_expiry", `"reject"`)
 
-		s.clock.Add(time.Hour - time.Millisecond)
-		s.expireDrafts(t, 0)
-		s.clock.Add(time.Millisecond)
-		s.expireDrafts(t, 3)
-		s.expireDrafts(t, 0)
-		for _, d := range []response{rejected, edited} {
-			got := s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK)
-			got.wantAt(t, "status", `"rejected"`)
-			got.wantAt(t, "reject_reason", `"expired"`)
-			got.wantAt(t, "decided_by", `null`)
-		}
-		got := s.do(t, http.MethodGet, draftPath(t, sent), "").want(t, http.StatusOK)
-		got.wantAt(t, "status", `"sent"`)
-		if by := got.str(t, "decided_by"); !strings.HasPrefix(by, "key_") || by == got.str(t, "created_by") {
-			t.Errorf("sent by %s", by)
-		}
-		s.do(t, http.MethodGet, draftPath(t, never), "").want(t, http.StatusOK).wantAt(t, "status", `"pending"`)
-		if n := s.outbound(t); n != 1 {
-			t.Errorf("%d messages were sent, want 1", n)
-		}
-		s.do(t, http.MethodPost, draftPath(t, sent, "/undo"), "").wantError(t, http.StatusConflict, "draft_not_pending")
-		types := s.texts(t, `SELECT type FROM events WHERE type IN ('draft.sent', 'draft.rejected') ORDER BY seq`)
-		if want := []string{"draft.rejected", "draft.sent", "draft.rejected"}; !slices.Equal(types, want) {
-			t.Errorf("events %q, want %q", types, want)
-		}
-	}, func(cfg *handlers.Config) { cfg.Undo = 10 * time.Second })
+	s.clock.Add(time.Hour - time.Millisecond)
+	s.expireDrafts(t, 0)
+	s.clock.Add(time.Millisecond)
+	s.expireDrafts(t, 3)
+	s.expireDrafts(t, 0)
+	for _, d := range []response{rejected, edited} {
+		got := s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK)
+		got.wantAt(t, "status", `"rejected"`)
+		got.wantAt(t, "reject_reason", `"expired"`)
+		got.wantAt(t, "decided_by", `null`)
+	}
+	got := s.do(t, http.MethodGet, draftPath(t, sent), "").want(t, http.StatusOK)
+	got.wantAt(t, "status", `"sent"`)
+	if by := got.str(t, "decided_by"); !strings.HasPrefix(by, "key_") || by == got.str(t, "created_by") {
+		t.Errorf("sent by %s", by)
+	}
+	s.do(t, http.MethodGet, draftPath(t, never), "").want(t, http.StatusOK).wantAt(t, "status", `"pending"`)
+	if n := s.outbound(t); n != 1 {
+		t.Errorf("%d messages were sent, want 1", n)
+	}
+	s.do(t, http.MethodPost, draftPath(t, sent, "/undo"), "").wantError(t, http.StatusConflict, "draft_not_pending")
+	types := s.texts(t, `SELECT type FROM events WHERE type IN ('draft.sent', 'draft.rejected') ORDER BY seq`)
+	if want := []string{"draft.rejected", "draft.sent", "draft.rejected"}; !slices.Equal(types, want) {
+		t.Errorf("events %q, want %q", types, want)
+	}
 }
 
 // A restored draft that is sent when it expires may have been sent since the backup: it
 // waits for a decision.
 func TestRestoredDraftIsNotSentByItself(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		d := s.newDraft(t, s.newInbox(t, policy(store.PolicyApproval)), plainSend)
-		s.do(t, http.MethodPatch, draftPath(t, d), `{"expires_at":"`+after(time.Hour)+`","on_expiry":"send"}`).want(t, http.StatusOK)
-		if err := s.store.Hold(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		s.clock.Add(2 * time.Hour)
-		s.expireDrafts(t, 0)
-		s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK).wantAt(t, "status", `"pending"`)
-	})
+	s := serve(t)
+	d := s.newDraft(t, s.newInbox(t, policy(store.PolicyApproval)), plainSend)
+	s.do(t, http.MethodPatch, draftPath(t, d), `{"expires_at":"`+after(time.Hour)+`","on_expiry":"send"}`).want(t, http.StatusOK)
+	must(t, s.store.Hold(t.Context()))
+	s.clock.Add(2 * time.Hour)
+	s.expireDrafts(t, 0)
+	s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK).wantAt(t, "status", `"pending"`)
 }
 
 // A draft ends at a time or after a time, not both. The tools of MCP have both.
 func TestExpiresIn(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t, policy(store.PolicyApproval))
-		d := s.newDraft(t, in, `{"to":"ann@out.example","subject":"s","text":"t","approval":{"expires_in":60,"on_expiry":"reject"}}`)
-		d.wantAt(t, "expires_at", `"`+after(time.Minute)+`"`)
-		path := draftPath(t, d)
-		s.do(t, http.MethodPatch, path, `{"expires_in":60,"expires_at":"`+after(time.Hour)+`"}`).wantError(t, http.StatusBadRequest, "invalid_request expires_in")
-		s.do(t, http.MethodPatch, path, `{"expires_in":59}`, broken).want(t, http.StatusBadRequest)
-		s.do(t, http.MethodPatch, path, `{"expires_in":null}`).want(t, http.StatusOK).wantAt(t, "expires_at", `null`)
-		s.do(t, http.MethodPatch, path, `{"expires_in":2592000}`).want(t, http.StatusOK).wantAt(t, "expires_at", `"`+after(30*24*time.Hour)+`"`)
-		m := s.receive(t, in, "From: ann@out.example\n\nHello\n")
-		for tool, arguments := range map[string]string{
-			"send_email": `"inbox_id":"` + in.ID + `","to":["ann@out.example"],"subject":"s"`, "reply": `"message_id":"` + m.ID + `"`,
-			"forward": `"message_id":"` + m.ID + `","to":["ann@out.example"]`,
-		} {
-			call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":{` + arguments + `,"text":"t","approval":{"expires_in":3600,"on_expiry":"reject"}}}}`
-			s.do(t, http.MethodPost, "/mcp", call).want(t, http.StatusOK).wantText(t, `"expires_at":"`+after(time.Hour)+`"`)
-		}
-	}, withMCP)
+	s := serve(t, withMCP)
+	in := s.newInbox(t, policy(store.PolicyApproval))
+	d := s.newDraft(t, in, `{"to":"ann@out.example","subject":"s","text":"t","approval":{"expires_in":60,"on_expiry":"reject"}}`)
+	d.wantAt(t, "expires_at", `"`+after(time.Minute)+`"`)
+	path := draftPath(t, d)
+	s.do(t, http.MethodPatch, path, `{"expires_in":60,"expires_at":"`+after(time.Hour)+`"}`).wantError(t, http.StatusBadRequest, "invalid_request expires_in")
+	s.do(t, http.MethodPatch, path, `{"expires_in":59}`, broken).want(t, http.StatusBadRequest)
+	s.do(t, http.MethodPatch, path, `{"expires_in":null}`).want(t, http.StatusOK).wantAt(t, "expires_at", `null`)
+	s.do(t, http.MethodPatch, path, `{"expires_in":2592000}`).want(t, http.StatusOK).wantAt(t, "expires_at", `"`+after(30*24*time.Hour)+`"`)
+	m := s.receive(t, in, "From: ann@out.example\n\nHello\n")
+	for tool, arguments := range map[string]string{
+		"send_email": `"inbox_id":"` + in.ID + `","to":["ann@out.example"],"subject":"s"`, "reply": `"message_id":"` + m.ID + `"`,
+		"forward": `"message_id":"` + m.ID + `","to":["ann@out.example"]`,
+	} {
+		call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":{` + arguments + `,"text":"t","approval":{"expires_in":3600,"on_expiry":"reject"}}}}`
+		s.do(t, http.MethodPost, "/mcp", call).want(t, http.StatusOK).wantText(t, `"expires_at":"`+after(time.Hour)+`"`)
+	}
 }
 
 // Two nodes that act at once, while people approve and edit, decide each draft once.
 func TestDraftExpiresOnce(t *testing.T) {
 	t.Parallel()
 	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
-		s := newServer(t, storetest.OpenConfig(t, cfg), storetest.NewClock(begin))
-		s.database = cfg.Database
-		nodes := []*server{s, s}
-		if s.store.Engine() == string(storetest.PostgreSQL) {
-			nodes[1] = s.node(t, storetest.OpenConfig(t, cfg))
-		}
+		nodes := startNodes(t, cfg, 2)
+		s := nodes[0]
 		in := s.newInbox(t, policy(store.PolicyApproval))
 		const drafts = 40
 		var paths []string
@@ -148,7 +134,7 @@ func TestDraftExpiresOnce(t *testing.T) {
 		s.clock.Add(time.Hour)
 		var decided atomic.Int64
 		var calls sync.WaitGroup
-		for _, n := range nodes {
+		for _, n := range []*server{s, nodes[len(nodes)-1]} {
 			calls.Go(func() {
 				did, err := n.expirer(t).Decide(t.Context())
 				if err != nil {

@@ -18,12 +18,8 @@ func TestManyDraftCallsAtOnceHaveOneEffect(t *testing.T) {
 	t.Parallel()
 	const calls = 50
 	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
-		nodes := []*server{newServer(t, storetest.OpenConfig(t, cfg), storetest.NewClock(begin))}
+		nodes := startNodes(t, cfg, 2)
 		s := nodes[0]
-		s.database = cfg.Database
-		if s.store.Engine() == string(storetest.PostgreSQL) {
-			nodes = append(nodes, s.node(t, storetest.OpenConfig(t, cfg)))
-		}
 		in := s.newInbox(t, policy(store.PolicyApproval))
 		for round := range onceRounds {
 			key := with(idempotencyKey, fmt.Sprint(round))

@@ -14,12 +14,8 @@ import (
 func TestDecisionsRace(t *testing.T) {
 	t.Parallel()
 	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
-		s := newServer(t, storetest.OpenConfig(t, cfg), storetest.NewClock(begin))
-		s.database = cfg.Database
-		other := s
-		if s.store.Engine() == string(storetest.PostgreSQL) {
-			other = s.node(t, storetest.OpenConfig(t, cfg))
-		}
+		nodes := startNodes(t, cfg, 2)
+		s, other := nodes[0], nodes[len(nodes)-1]
 		in := s.newInbox(t, policy(store.PolicyApproval))
 		// both makes two concurrent calls about a new draft, the second one to
 		// the other node.

@@ -59,23 +59,3 @@ func TestDraftsExpire(t *testing.T) {
 		}
 	})
 }
-
-// Drafts of a deleted inbox are deleted at once.
-func TestDraftsOfDeletedInboxExpire(t *testing.T) {
-	t.Parallel()
-	eachRetained(t, func(t *testing.T, s retained) {
-		in := s.newInbox(t, policy(store.PolicyApproval))
-		body := `{"to":"ann@out.example","subject":"s","text":"` + mark + `"}`
-		d := s.newDraft(t, in, body, with(idempotencyKey, "k"))
-		s.do(t, http.MethodPost, draftPath(t, s.newDraft(t, in, body), "/reject"), `{}`, with(idempotencyKey, "k")).want(t, http.StatusOK)
-		s.do(t, http.MethodDelete, "/v1/inboxes/"+in.ID, "").want(t, http.StatusOK)
-		if left := s.texts(t, `SELECT body FROM idempotency`); len(left) != 0 {
-			t.Errorf("cached responses of a deleted inbox remain: %v", left)
-		}
-		s.do(t, http.MethodPost, draftPath(t, d, "/send"), "").wantError(t, http.StatusNotFound, "not_found")
-		s.maintain(t)
-		if found := s.remnants(t, mark); len(found) != 0 {
-			t.Errorf("it is still in %v", found)
-		}
-	})
-}

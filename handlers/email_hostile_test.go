@@ -15,9 +15,7 @@ import (
 func jsonOf(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(b)
 }
 
@@ -42,9 +40,7 @@ func TestTemplatePayloadsOfEmails(t *testing.T) {
 	}
 	textOf := func(res response) (text string) {
 		e, err := s.store.Email(t.Context(), s.account, nil, res.str(t, "id"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return e.Content.Body.V.Text
 	}
 	for _, payload := range templatePayloads {
@@ -84,9 +80,7 @@ func TestHostileValuesOfEmails(t *testing.T) {
 		}
 		said := func(res response) (html, text string) {
 			e, err := s.store.Email(t.Context(), s.account, nil, res.want(t, http.StatusCreated).str(t, "id"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return e.Content.Body.V.HTML, e.Content.Body.V.Text
 		}
 		if html, _ := said(send("s", `"html":"<p>{{x}}</p>"`)); strings.Count(html, "<") != 2 || strings.Count(html, ">") != 2 {

@@ -123,9 +123,7 @@ func (s *server) received(t *testing.T, in store.Inbox, raw []byte) *store.NewMe
 	})
 	if len(raw) > store.RawInRow {
 		key, _, err := s.store.PutBlob(t.Context(), bytes.NewReader(raw), int64(len(raw)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		m.Content.Raw, m.Content.BlobKey = nil, &key
 		m.Content.Body = &store.JSON[store.Body]{V: store.Body{Text: p.Text, HTML: p.HTML}}
 		m.Size = int64(len(raw))

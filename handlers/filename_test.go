@@ -58,29 +58,27 @@ var fileNames = []struct{ header, want string }{
 // TestDownloadNames downloads files with hostile names: the header is a single
 // field with a harmless name (M7).
 func TestDownloadNames(t *testing.T) {
-	t.Parallel()
 	if len(fileNames) != 40 {
 		t.Fatalf("%d names, the row has 40", len(fileNames))
 	}
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t)
-		var raw strings.Builder
-		raw.WriteString("Subject: Files\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nHi\n")
-		for _, n := range fileNames {
-			fmt.Fprintf(&raw, "--b\nContent-Type: application/x-test\nContent-Disposition: attachment; %s\n\nx\n", n.header)
+	s := serve(t)
+	in := s.newInbox(t)
+	var raw strings.Builder
+	raw.WriteString("Subject: Files\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nHi\n")
+	for _, n := range fileNames {
+		fmt.Fprintf(&raw, "--b\nContent-Type: application/x-test\nContent-Disposition: attachment; %s\n\nx\n", n.header)
+	}
+	m := s.receive(t, in, raw.String()+"--b--\n")
+	list := m.Content.Attachments.V
+	if len(list) != len(fileNames) {
+		t.Fatalf("%d attachments, want %d", len(list), len(fileNames))
+	}
+	for i, n := range fileNames {
+		if list[i].Filename != n.want {
+			t.Errorf("%.60q is named %q, want %q", n.header, list[i].Filename, n.want)
 		}
-		m := s.receive(t, in, raw.String()+"--b--\n")
-		list := m.Content.Attachments.V
-		if len(list) != len(fileNames) {
-			t.Fatalf("%d attachments, want %d", len(list), len(fileNames))
-		}
-		for i, n := range fileNames {
-			if list[i].Filename != n.want {
-				t.Errorf("%.60q is named %q, want %q", n.header, list[i].Filename, n.want)
-			}
-			s.checkDownloadName(t, m.ID, list[i].ID, cmp.Or(n.want, "attachment"))
-		}
-	})
+		s.checkDownloadName(t, m.ID, list[i].ID, cmp.Or(n.want, "attachment"))
+	}
 }
 
 // checkDownloadName downloads an attachment and parses its name like a client.
@@ -105,17 +103,15 @@ func (s *server) checkDownloadName(t *testing.T, messageID, id, want string) {
 // TestAttachmentsWithoutAName: attachments without a name get one, in
 // the message and in the download.
 func TestAttachmentsWithoutAName(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t)
-		for contentType, want := range map[string]string{
-			"text/calendar": "attachment.ics", "image/png": "attachment.png", "application/x-unknown": "attachment",
-		} {
-			m := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/simulate",
-				`{"raw":"From: a@b.example\nSubject: s\nMIME-Version: 1.0\nContent-Type: `+contentType+`\n\nx\n"}`).want(t, http.StatusCreated)
-			m.wantAt(t, "attachments.0.filename", `"`+want+`"`)
-			at := s.do(t, http.MethodGet, "/v1/messages/"+m.str(t, "id")+"/attachments/"+m.str(t, "attachments.0.id"), "").want(t, http.StatusOK)
-			at.wantAt(t, "filename", `"`+want+`"`)
-		}
-	})
+	s := serve(t)
+	in := s.newInbox(t)
+	for contentType, want := range map[string]string{
+		"text/calendar": "attachment.ics", "image/png": "attachment.png", "application/x-unknown": "attachment",
+	} {
+		m := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/simulate",
+			`{"raw":"From: a@b.example\nSubject: s\nMIME-Version: 1.0\nContent-Type: `+contentType+`\n\nx\n"}`).want(t, http.StatusCreated)
+		m.wantAt(t, "attachments.0.filename", `"`+want+`"`)
+		at := s.do(t, http.MethodGet, "/v1/messages/"+m.str(t, "id")+"/attachments/"+m.str(t, "attachments.0.id"), "").want(t, http.StatusOK)
+		at.wantAt(t, "filename", `"`+want+`"`)
+	}
 }

@@ -30,9 +30,7 @@ func newHandler(t *testing.T, st *store.Store, edits ...func(*handlers.Config)) 
 		edit(&cfg)
 	}
 	h, err := handlers.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return h
 }
 
@@ -104,26 +102,18 @@ func TestDeadlinesOfTheSocket(t *testing.T) {
 // An unknown database error is a 500, even during the key lookup. It must not
 // look like a bad key.
 func TestUnknownFaultOfTheStore(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		s.exec(t, `ALTER TABLE api_keys RENAME COLUMN hint TO was_hint`)
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/inboxes", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Authorization", "Bearer "+s.key)
-		res, err := s.web.Client().Do(r) // not checked: no operation documents 500
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = res.Body.Close() }()
-		body, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response{res.StatusCode, res.Header, body}.wantError(t, http.StatusInternalServerError, "internal_error").
-			wantAt(t, "error.message", `"internal error"`)
-	})
+	s := serve(t)
+	s.exec(t, `ALTER TABLE api_keys RENAME COLUMN hint TO was_hint`)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/inboxes", nil)
+	must(t, err)
+	r.Header.Set("Authorization", "Bearer "+s.key)
+	res, err := s.web.Client().Do(r) // not checked: no operation documents 500
+	must(t, err)
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	must(t, err)
+	response{res.StatusCode, res.Header, body}.wantError(t, http.StatusInternalServerError, "internal_error").
+		wantAt(t, "error.message", `"internal error"`)
 }
 
 // slowly returns its bytes and then blocks until the deadline.
@@ -170,33 +160,31 @@ func TestDeadlineOfALargeBody(t *testing.T) {
 
 // HEAD has the status and headers of GET, and no body.
 func TestHeadIsGetWithoutTheBody(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t)
-		m := s.receive(t, in, "Subject: Hi")
-		for path, status := range map[string]int{
-			"/health": http.StatusOK, "/openapi.json": http.StatusOK, "/v1/inboxes": http.StatusOK, "/v1/inboxes/" + in.ID: http.StatusOK,
-			"/v1/messages/" + m.ID: http.StatusOK, "/v1/messages/" + m.ID + "/raw": http.StatusFound, "/v1/inboxes/none": http.StatusNotFound,
-			"/v1/files/forged": http.StatusForbidden, "/v1/inboxes/" + in.ID + "/messages/wait?timeout=1": http.StatusOK,
-			"/v1/events/stream": http.StatusOK,
-		} {
-			head := s.do(t, http.MethodHead, path, "").want(t, status)
-			if len(head.body) > 0 {
-				t.Errorf("HEAD %s has a body: %s", path, head.body)
-			}
-			if path == "/v1/events/stream" {
-				continue // GET does not end
-			}
-			get := s.do(t, http.MethodGet, path, "").want(t, status)
-			if got, want := head.header.Get("Content-Type"), get.header.Get("Content-Type"); got != want {
-				t.Errorf("HEAD %s: Content-Type %q, want %q", path, got, want)
-			}
+	s := serve(t)
+	in := s.newInbox(t)
+	m := s.receive(t, in, "Subject: Hi")
+	for path, status := range map[string]int{
+		"/health": http.StatusOK, "/openapi.json": http.StatusOK, "/v1/inboxes": http.StatusOK, "/v1/inboxes/" + in.ID: http.StatusOK,
+		"/v1/messages/" + m.ID: http.StatusOK, "/v1/messages/" + m.ID + "/raw": http.StatusFound, "/v1/inboxes/none": http.StatusNotFound,
+		"/v1/files/forged": http.StatusForbidden, "/v1/inboxes/" + in.ID + "/messages/wait?timeout=1": http.StatusOK,
+		"/v1/events/stream": http.StatusOK,
+	} {
+		head := s.do(t, http.MethodHead, path, "").want(t, status)
+		if len(head.body) > 0 {
+			t.Errorf("HEAD %s has a body: %s", path, head.body)
 		}
-		res := s.do(t, http.MethodHead, "/v1/emails/batch", "").want(t, http.StatusMethodNotAllowed)
-		if allow := res.header.Get("Allow"); allow != http.MethodPost {
-			t.Errorf("Allow %q", allow)
+		if path == "/v1/events/stream" {
+			continue // GET does not end
 		}
-	})
+		get := s.do(t, http.MethodGet, path, "").want(t, status)
+		if got, want := head.header.Get("Content-Type"), get.header.Get("Content-Type"); got != want {
+			t.Errorf("HEAD %s: Content-Type %q, want %q", path, got, want)
+		}
+	}
+	res := s.do(t, http.MethodHead, "/v1/emails/batch", "").want(t, http.StatusMethodNotAllowed)
+	if allow := res.header.Get("Allow"); allow != http.MethodPost {
+		t.Errorf("Allow %q", allow)
+	}
 }
 
 // What is reported about a response names the caller and the path, without the query
@@ -208,9 +196,7 @@ func TestResponsesAreReported(t *testing.T) {
 		c.OnResponse = func(r httpapi.Response) { reported <- r }
 	})
 	key, err := s.store.KeyByHash(t.Context(), store.HashKey(s.key))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.do(t, http.MethodGet, "/v1/messages?q=secret", "").want(t, http.StatusOK)
 	if r := <-reported; r.Path != "/v1/messages" || r.Caller != key.ID || r.AccountID != s.account || r.Status != http.StatusOK || !r.IP.IsValid() {
 		t.Errorf("reported %+v", r)

@@ -49,107 +49,101 @@ func (l listed) names(t *testing.T, r response) []string {
 }
 
 func TestListMessagesFilters(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		l := s.listed(t)
-		minute := func(n int) string { return url.QueryEscape(after(time.Duration(n) * time.Minute)) }
-		tests := []struct {
-			name, query string
-			want        []string // newest first
-		}{
-			{"no filter", "", []string{"reply", "sent", "code", "welcome"}},
-			{"received", "direction=in", []string{"reply", "code", "welcome"}},
-			{"sent", "direction=out", []string{"sent"}},
-			{"from an address in any case", "from=ANN@out.EXAMPLE", []string{"reply", "welcome"}},
-			{"from a part of an address", "from=ann@out", nil},
-			{"from a domain", "from=" + url.QueryEscape("*@out.example"), []string{"reply", "welcome"}},
-			{"from below a domain", "from=" + url.QueryEscape("*@*.github.example"), []string{"code"}},
-			{"from a domain, not below it", "from=" + url.QueryEscape("*@github.example"), nil},
-			{"from a name with a wildcard", "from=" + url.QueryEscape("no-reply@*"), []string{"code"}},
-			{"a percent sign is not a wildcard", "from=" + url.QueryEscape("%@out.example"), nil},
-			{"an underscore is not a wildcard", "from=" + url.QueryEscape("an_@out.example"), nil},
-			{"from our own inbox", "from=" + l.one.Address, []string{"sent"}},
-			{"an empty from", "from=", []string{"reply", "sent", "code", "welcome"}},
-			{"a part of the subject in any case", "subject=WELCOME", []string{"sent", "welcome"}},
-			{"a subject beyond ASCII in any case", "subject=" + url.QueryEscape("ÖSTERR"), []string{"welcome"}},
-			{"a subject with SQL wildcards", "subject=" + url.QueryEscape("100%_"), []string{"reply"}},
-			{"a percent sign in a subject is not a wildcard", "subject=" + url.QueryEscape("1%sure"), nil},
-			{"a thread", "thread_id=" + l.byName["sent"].ThreadID, []string{"reply", "sent"}},
-			{"an unknown thread", "thread_id=thr_0", nil},
-			{"since a time, inclusive", "since=" + minute(2), []string{"reply", "sent"}},
-			{"since a millisecond later", "since=" + url.QueryEscape(after(2*time.Minute+time.Millisecond)), []string{"reply"}},
-			{"since a time in another zone", "since=" + url.QueryEscape("2026-09-23T12:03:00+02:00"), []string{"reply"}},
-			{"since now", "since=" + minute(60), nil},
-			{"all filters must match", "direction=in&subject=welcome&since=" + minute(0), []string{"welcome"}},
-		}
-		for _, tt := range tests {
-			t.Run(tt.name, func(t *testing.T) {
-				t.Parallel()
-				want := append([]string{}, tt.want...)
-				if d := cmp.Diff(want, l.names(t, s.do(t, http.MethodGet, "/v1/inboxes/"+l.one.ID+"/messages?"+tt.query, ""))); d != "" {
-					t.Errorf("of the inbox: -want +got:\n%s", d)
-				}
-				across := "/v1/messages?inbox_id=" + l.one.ID + "&" + tt.query
-				if d := cmp.Diff(want, l.names(t, s.do(t, http.MethodGet, across, ""))); d != "" {
-					t.Errorf("of all inboxes: -want +got:\n%s", d)
-				}
-			})
-		}
-	})
+	s := serve(t)
+	l := s.listed(t)
+	minute := func(n int) string { return url.QueryEscape(after(time.Duration(n) * time.Minute)) }
+	tests := []struct {
+		name, query string
+		want        []string // newest first
+	}{
+		{"no filter", "", []string{"reply", "sent", "code", "welcome"}},
+		{"received", "direction=in", []string{"reply", "code", "welcome"}},
+		{"sent", "direction=out", []string{"sent"}},
+		{"from an address in any case", "from=ANN@out.EXAMPLE", []string{"reply", "welcome"}},
+		{"from a part of an address", "from=ann@out", nil},
+		{"from a domain", "from=" + url.QueryEscape("*@out.example"), []string{"reply", "welcome"}},
+		{"from below a domain", "from=" + url.QueryEscape("*@*.github.example"), []string{"code"}},
+		{"from a domain, not below it", "from=" + url.QueryEscape("*@github.example"), nil},
+		{"from a name with a wildcard", "from=" + url.QueryEscape("no-reply@*"), []string{"code"}},
+		{"a percent sign is not a wildcard", "from=" + url.QueryEscape("%@out.example"), nil},
+		{"an underscore is not a wildcard", "from=" + url.QueryEscape("an_@out.example"), nil},
+		{"from our own inbox", "from=" + l.one.Address, []string{"sent"}},
+		{"an empty from", "from=", []string{"reply", "sent", "code", "welcome"}},
+		{"a part of the subject in any case", "subject=WELCOME", []string{"sent", "welcome"}},
+		{"a subject beyond ASCII in any case", "subject=" + url.QueryEscape("ÖSTERR"), []string{"welcome"}},
+		{"a subject with SQL wildcards", "subject=" + url.QueryEscape("100%_"), []string{"reply"}},
+		{"a percent sign in a subject is not a wildcard", "subject=" + url.QueryEscape("1%sure"), nil},
+		{"a thread", "thread_id=" + l.byName["sent"].ThreadID, []string{"reply", "sent"}},
+		{"an unknown thread", "thread_id=thr_0", nil},
+		{"since a time, inclusive", "since=" + minute(2), []string{"reply", "sent"}},
+		{"since a millisecond later", "since=" + url.QueryEscape(after(2*time.Minute+time.Millisecond)), []string{"reply"}},
+		{"since a time in another zone", "since=" + url.QueryEscape("2026-09-23T12:03:00+02:00"), []string{"reply"}},
+		{"since now", "since=" + minute(60), nil},
+		{"all filters must match", "direction=in&subject=welcome&since=" + minute(0), []string{"welcome"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			want := append([]string{}, tt.want...)
+			if d := cmp.Diff(want, l.names(t, s.do(t, http.MethodGet, "/v1/inboxes/"+l.one.ID+"/messages?"+tt.query, ""))); d != "" {
+				t.Errorf("of the inbox: -want +got:\n%s", d)
+			}
+			across := "/v1/messages?inbox_id=" + l.one.ID + "&" + tt.query
+			if d := cmp.Diff(want, l.names(t, s.do(t, http.MethodGet, across, ""))); d != "" {
+				t.Errorf("of all inboxes: -want +got:\n%s", d)
+			}
+		})
+	}
 }
 
 func TestListMessagesAcrossInboxes(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		l := s.listed(t)
-		for query, want := range map[string][]string{
-			"":                            {"other", "reply", "sent", "code", "welcome"},
-			"subject=welcome":             {"other", "sent", "welcome"},
-			"status=received":             {"other", "reply", "code", "welcome"},
-			"status=queued":               {"sent"},
-			"status=delivered":            {},
-			"inbox_id=" + l.two.ID:        {"other"},
-			"direction=out&status=queued": {"sent"},
-			"to=ANN@out.example":          {"sent"},
-			"to=" + l.one.Address:         {},
-			"until=" + url.QueryEscape(after(2*time.Minute)): {"code", "welcome"},
-		} {
-			if d := cmp.Diff(want, l.names(t, s.do(t, http.MethodGet, "/v1/messages?"+query, ""))); d != "" {
-				t.Errorf("%s: -want +got:\n%s", query, d)
-			}
+	s := serve(t)
+	l := s.listed(t)
+	for query, want := range map[string][]string{
+		"":                            {"other", "reply", "sent", "code", "welcome"},
+		"subject=welcome":             {"other", "sent", "welcome"},
+		"status=received":             {"other", "reply", "code", "welcome"},
+		"status=queued":               {"sent"},
+		"status=delivered":            {},
+		"inbox_id=" + l.two.ID:        {"other"},
+		"direction=out&status=queued": {"sent"},
+		"to=ANN@out.example":          {"sent"},
+		"to=" + l.one.Address:         {},
+		"until=" + url.QueryEscape(after(2*time.Minute)): {"code", "welcome"},
+	} {
+		if d := cmp.Diff(want, l.names(t, s.do(t, http.MethodGet, "/v1/messages?"+query, ""))); d != "" {
+			t.Errorf("%s: -want +got:\n%s", query, d)
 		}
-		s.do(t, http.MethodGet, "/v1/messages?inbox_id=ibx_0", "").wantError(t, http.StatusNotFound, "not_found inbox_id")
-		// Only the list across inboxes has this filter.
-		s.do(t, http.MethodGet, "/v1/inboxes/"+l.one.ID+"/messages?status=queued", "").wantError(t, http.StatusBadRequest, "invalid_request status")
-	})
+	}
+	s.do(t, http.MethodGet, "/v1/messages?inbox_id=ibx_0", "").wantError(t, http.StatusNotFound, "not_found inbox_id")
+	// Only the list across inboxes has this filter.
+	s.do(t, http.MethodGet, "/v1/inboxes/"+l.one.ID+"/messages?status=queued", "").wantError(t, http.StatusBadRequest, "invalid_request status")
 }
 
 func TestListMessagesPages(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t)
-		var want []string
-		for i := range 7 {
-			want = append([]string{s.receive(t, in, fmt.Sprintf("Subject: Mail %d", i)).ID}, want...)
-			if i == 3 { // some at the same time, some not
-				s.clock.Add(time.Second)
-			}
+	s := serve(t)
+	in := s.newInbox(t)
+	var want []string
+	for i := range 7 {
+		want = append([]string{s.receive(t, in, fmt.Sprintf("Subject: Mail %d", i)).ID}, want...)
+		if i == 3 { // some at the same time, some not
+			s.clock.Add(time.Second)
 		}
-		list := "/v1/inboxes/" + in.ID + "/messages"
-		for _, path := range []string{list + "?limit=3", list + "?limit=7", list + "?limit=1", "/v1/messages?limit=2"} {
-			if d := cmp.Diff(want, s.pages(t, path)); d != "" {
-				t.Errorf("%s: -want +got:\n%s", path, d)
-			}
+	}
+	list := "/v1/inboxes/" + in.ID + "/messages"
+	for _, path := range []string{list + "?limit=3", list + "?limit=7", list + "?limit=1", "/v1/messages?limit=2"} {
+		if d := cmp.Diff(want, s.pages(t, path)); d != "" {
+			t.Errorf("%s: -want +got:\n%s", path, d)
 		}
-		first := s.do(t, http.MethodGet, list+"?limit=3", "").want(t, http.StatusOK)
-		s.receive(t, in, "Subject: Between the pages")
-		second := s.do(t, http.MethodGet, list+"?limit=3&cursor="+first.str(t, "cursor"), "").want(t, http.StatusOK)
-		if d := cmp.Diff(want[3:6], second.strs(t, "data", "id")); d != "" {
-			t.Errorf("new mail moves the pages: -want +got:\n%s", d)
-		}
-		other := s.do(t, http.MethodGet, list+"?limit=2&cursor="+first.str(t, "cursor"), "").want(t, http.StatusOK)
-		if d := cmp.Diff(want[3:5], other.strs(t, "data", "id")); d != "" {
-			t.Errorf("another limit: -want +got:\n%s", d)
-		}
-	})
+	}
+	first := s.do(t, http.MethodGet, list+"?limit=3", "").want(t, http.StatusOK)
+	s.receive(t, in, "Subject: Between the pages")
+	second := s.do(t, http.MethodGet, list+"?limit=3&cursor="+first.str(t, "cursor"), "").want(t, http.StatusOK)
+	if d := cmp.Diff(want[3:6], second.strs(t, "data", "id")); d != "" {
+		t.Errorf("new mail moves the pages: -want +got:\n%s", d)
+	}
+	other := s.do(t, http.MethodGet, list+"?limit=2&cursor="+first.str(t, "cursor"), "").want(t, http.StatusOK)
+	if d := cmp.Diff(want[3:5], other.strs(t, "data", "id")); d != "" {
+		t.Errorf("another limit: -want +got:\n%s", d)
+	}
 }

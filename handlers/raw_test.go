@@ -20,30 +20,28 @@ import (
 // fixtures and the files in the folder POSTROOM_CORPUS. A message that SMTP
 // cannot carry is refused, not changed.
 func TestRawMessageIsByteEqual(t *testing.T) {
-	t.Parallel()
 	messages := fixtures(t, "../internal/mail/testdata/mail")
 	if corpus := os.Getenv("POSTROOM_CORPUS"); corpus != "" {
 		messages = append(messages, fixtures(t, corpus)...)
 	}
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t)
-		taken := sendAll(t, s.smtp(t, nil), in.Name, messages)
-		ids := s.byTag(t, "/v1/inboxes/"+in.ID+"/messages?limit=100")
-		if len(ids) != len(taken) {
-			t.Errorf("%d messages received, %d accepted", len(ids), len(taken))
+	s := serve(t)
+	in := s.newInbox(t)
+	taken := sendAll(t, s.smtp(t, nil), in.Name, messages)
+	ids := s.byTag(t, "/v1/inboxes/"+in.ID+"/messages?limit=100")
+	if len(ids) != len(taken) {
+		t.Errorf("%d messages received, %d accepted", len(ids), len(taken))
+	}
+	for i, m := range taken {
+		if i%50 == 0 {
+			s.clock.Add(time.Minute) // download links have a rate limit
 		}
-		for i, m := range taken {
-			if i%50 == 0 {
-				s.clock.Add(time.Minute) // download links have a rate limit
-			}
-			link := s.do(t, http.MethodGet, "/v1/messages/"+ids[m.tag]+"/raw", "").want(t, http.StatusFound).header.Get("Location")
-			got := s.do(t, http.MethodGet, s.linked(t, link), "", as("")).want(t, http.StatusOK).body
-			if !bytes.Equal(got, m.raw) {
-				t.Errorf("%s: sent %d bytes, got %d different ones", m.name, len(m.raw), len(got))
-			}
+		link := s.do(t, http.MethodGet, "/v1/messages/"+ids[m.tag]+"/raw", "").want(t, http.StatusFound).header.Get("Location")
+		got := s.do(t, http.MethodGet, s.linked(t, link), "", as("")).want(t, http.StatusOK).body
+		if !bytes.Equal(got, m.raw) {
+			t.Errorf("%s: sent %d bytes, got %d different ones", m.name, len(m.raw), len(got))
 		}
-		t.Logf("%d of %d messages sent and received, the others refused", len(taken), len(messages))
-	})
+	}
+	t.Logf("%d of %d messages sent and received, the others refused", len(taken), len(messages))
 }
 
 type rawMail struct {

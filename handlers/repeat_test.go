@@ -20,18 +20,14 @@ func TestRepeatedCallHappensOnce(t *testing.T) {
 	t.Parallel()
 	const within = 10 * time.Second
 	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		st := storetest.OpenConfig(t, cfg)
-		s := newServer(t, st, clock)
-		nodes := []*gen.Client{localClient(t, s), localClient(t, s.node(t, secondNode(t, cfg, st)))}
+		servers := startNodes(t, cfg, 2)
+		s := servers[0]
+		nodes := []*gen.Client{localClient(t, s), localClient(t, servers[len(servers)-1])}
 		in := s.newInbox(t)
 		ctx := onceWithin(httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 1, AccountID: s.account, ID: "usr_1", Role: store.RoleAdmin}), within)
 		send := func(ctx context.Context, api *gen.Client, text string) string {
 			id, err := sendOnce(ctx, api, in.ID, text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return id
 		}
 
@@ -54,7 +50,7 @@ func TestRepeatedCallHappensOnce(t *testing.T) {
 				t.Errorf("a repeat became another message: %s and %s", first, id)
 			}
 		}
-		clock.Add(within - time.Millisecond)
+		s.clock.Add(within - time.Millisecond)
 		if id := send(ctx, nodes[1], "Hello."); id != first {
 			t.Error("a repeat just within the TTL was executed again")
 		}
@@ -65,7 +61,7 @@ func TestRepeatedCallHappensOnce(t *testing.T) {
 		if send(ctx, nodes[0], "Hello!") == first {
 			t.Error("another call counted as a repeat")
 		}
-		clock.Add(time.Millisecond)
+		s.clock.Add(time.Millisecond)
 		second := send(ctx, nodes[0], "Hello.")
 		if second == first {
 			t.Error("a call after the TTL counted as a repeat")
@@ -83,20 +79,8 @@ func TestRepeatedCallHappensOnce(t *testing.T) {
 func localClient(t *testing.T, s *server) *gen.Client {
 	t.Helper()
 	api, err := httpapi.NewLocalClient(s.web.Config.Handler)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return api
-}
-
-// secondNode returns the same store on SQLite, which has one node, and a second
-// store on the same database on PostgreSQL.
-func secondNode(t *testing.T, cfg store.Config, st *store.Store) *store.Store {
-	t.Helper()
-	if st.Engine() == string(storetest.SQLite) {
-		return st
-	}
-	return storetest.OpenConfig(t, cfg)
 }
 
 func sendOnce(ctx context.Context, api *gen.Client, inbox, text string) (string, error) {

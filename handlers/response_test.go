@@ -125,9 +125,7 @@ func notFound(path string) string {
 func (r response) wantSame(t *testing.T, other response) {
 	t.Helper()
 	var a, b any
-	if err := errors.Join(json.Unmarshal(r.body, &a), json.Unmarshal(other.body, &b)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(json.Unmarshal(r.body, &a), json.Unmarshal(other.body, &b)))
 	if d := cmp.Diff(a, b); d != "" {
 		t.Errorf("responses differ: -one +other:\n%s", d)
 	}

@@ -38,15 +38,11 @@ func eachRetained(t *testing.T, test func(t *testing.T, s retained)) {
 func bucket(t *testing.T, s3 *s3test.Server, clock *storetest.Clock, more ...string) store.Blobs {
 	t.Helper()
 	cfg, err := s3blob.Parse(s3.Address(more...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cfg.Credentials = s3blob.Credentials{AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey}
 	cfg.Now = clock.Now
 	b, err := s3blob.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -69,9 +65,7 @@ func TestRawLinkOfABucket(t *testing.T) {
 			t.Errorf("%s: link %s", name, link)
 		}
 		res, err := http.Get(link)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		body, err := io.ReadAll(res.Body)
 		if err != nil || res.Body.Close() != nil {
 			t.Fatal(err)

@@ -64,9 +64,7 @@ func newRetained(t *testing.T, e storetest.Engine, blobs string, clock *storetes
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	driver := map[storetest.Engine]string{storetest.SQLite: "sqlite", storetest.PostgreSQL: "postgres"}[e]
 	db, err := sqlx.Open(driver, cfg.Database)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	s := newServer(t, st, clock)
 	s.database = cfg.Database
@@ -83,9 +81,7 @@ func (s retained) maintain(t *testing.T) {
 	t.Helper()
 	_, err := s.retention.RunOnce(t.Context())
 	_, sweepErr := s.sweeper.RunOnce(t.Context())
-	if err := errors.Join(err, sweepErr); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, sweepErr))
 }
 
 // remnantsIn returns the columns of a table that contain a text, once per row.
@@ -98,18 +94,14 @@ func (s retained) remnantsIn(t *testing.T, table, text string) (found []string) 
 	defer func() { _ = rows.Close() }() // rows.Err returns its error
 	for rows.Next() {
 		row := map[string]any{}
-		if err := rows.MapScan(row); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.MapScan(row))
 		for column, value := range row {
 			if strings.Contains(strings.ToLower(fmt.Sprintf("%s", value)), strings.ToLower(text)) {
 				found = append(found, table+"."+column)
 			}
 		}
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rows.Err())
 	return found
 }
 
@@ -130,9 +122,7 @@ func (s retained) remnants(t *testing.T, text string) (found []string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return found
 }
 
@@ -167,9 +157,7 @@ func (s retained) count(t *testing.T, table string, seq int64) (n int) {
 	if column == "" {
 		column = "message_seq"
 	}
-	if err := s.db.Get(&n, fmt.Sprintf(`SELECT count(*) FROM %s WHERE %s = %d`, table, column, seq)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.db.Get(&n, fmt.Sprintf(`SELECT count(*) FROM %s WHERE %s = %d`, table, column, seq)))
 	return n
 }
 
@@ -237,9 +225,7 @@ func TestRetentionLeavesNothing(t *testing.T) {
 		in := s.newInbox(t, func(in *store.Inbox) { in.RetentionDays = days })
 		expiring := s.fill(t, in)
 		orphan, _, err := s.store.PutBlob(t.Context(), strings.NewReader(mark), int64(len(mark)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s.wantIn(t, mark, "contents.raw", "contents.body", "contents.extracted", "contents.attachments", "idempotency.body", "blob "+orphan,
 			"draft_contents.text", "search_index")
 		s.wantIn(t, trace, "messages.subject", "messages.addresses", "messages.from_email", "messages.header_id", "messages.refs",
@@ -298,9 +284,7 @@ func (s retained) fill(t *testing.T, in store.Inbox) (all []store.Message) {
 	} {
 		res := s.do(t, http.MethodPost, path, body, with(idempotencyKey, path)).want(t, http.StatusCreated)
 		m, err := s.store.Message(t.Context(), s.account, res.str(t, "id"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all = append(all, m)
 	}
 	s.fillDrafts(t, in)
@@ -309,9 +293,7 @@ func (s retained) fill(t *testing.T, in store.Inbox) (all []store.Message) {
 	}
 	for {
 		claimed, err := s.store.ClaimRecipients(t.Context(), 10, time.Minute, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(claimed) == 0 {
 			return all
 		}
@@ -320,9 +302,7 @@ func (s retained) fill(t *testing.T, in store.Inbox) (all []store.Message) {
 				RecipientSeq: c.Seq, MessageSeq: c.MessageSeq, Fence: c.Fence, Status: store.RecipientDelivered,
 				Response: "250 OK", Signature: "DKIM-Signature: " + mark + "\r\n",
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		}
 	}
 }
@@ -394,20 +374,18 @@ func TestExpiredInboxKeepsItsMail(t *testing.T) {
 // Without our own links, only the bucket's links remain, if it has any. A
 // folder has none.
 func TestFilesOff(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		m := s.receive(t, s.newInbox(t), marked(100))
-		on := newServer(t, s.store, s.clock)
-		on.account = s.account
-		on.key = on.newKey(t)
-		link := on.rawLink(t, m)
-		on.do(t, http.MethodGet, link, "", as("")).want(t, http.StatusOK)
-		for _, path := range []string{
-			"/v1/messages/" + m.ID + "/raw", "/v1/messages/" + m.ID + "/attachments/" + m.Content.Attachments.V[0].ID, link,
-			"/v1/files/x",
-		} {
-			s.do(t, http.MethodGet, path, "").wantError(t, http.StatusNotFound, "not_found")
-		}
-		s.do(t, http.MethodGet, "/v1/messages/"+m.ID, "").want(t, http.StatusOK).wantAt(t, "attachments.0.size", fmt.Sprint(m.Content.Attachments.V[0].Size))
-	}, func(c *handlers.Config) { c.NoFiles = true })
+	s := serve(t, func(c *handlers.Config) { c.NoFiles = true })
+	m := s.receive(t, s.newInbox(t), marked(100))
+	on := newServer(t, s.store, s.clock)
+	on.account = s.account
+	on.key = on.newKey(t)
+	link := on.rawLink(t, m)
+	on.do(t, http.MethodGet, link, "", as("")).want(t, http.StatusOK)
+	for _, path := range []string{
+		"/v1/messages/" + m.ID + "/raw", "/v1/messages/" + m.ID + "/attachments/" + m.Content.Attachments.V[0].ID, link,
+		"/v1/files/x",
+	} {
+		s.do(t, http.MethodGet, path, "").wantError(t, http.StatusNotFound, "not_found")
+	}
+	s.do(t, http.MethodGet, "/v1/messages/"+m.ID, "").want(t, http.StatusOK).wantAt(t, "attachments.0.size", fmt.Sprint(m.Content.Attachments.V[0].Size))
 }

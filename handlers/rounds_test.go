@@ -13,7 +13,7 @@ const (
 	// decisionRounds is how often two decisions about a draft race.
 	decisionRounds = 10
 	// hostileRequests is the number of invalid requests per database.
-	hostileRequests = 1000
+	hostileRequests = 2000
 	// parallelSends is the number of sends at the same time against a budget.
 	parallelSends = 80
 	// sendBudget is that budget.

@@ -62,33 +62,37 @@ type server struct {
 	waitContext   atomic.Value // func(context.Context) context.Context, for waits
 }
 
-// each runs test with a server of its own on each of its engines (storetest.Engines).
-func each(t *testing.T, test func(t *testing.T, s *server), edits ...func(*handlers.Config)) {
+// serve starts a server for a test that runs beside others, on the engine of the test
+// (storetest.Engines).
+func serve(t *testing.T, edits ...func(*handlers.Config)) *server {
 	t.Helper()
-	eachStore(t, nil, test, edits...)
+	return serveStore(t, nil, edits...)
 }
 
-// eachStore is each with a different way to open the store.
-func eachStore(
-	t *testing.T, opts []storetest.Option, test func(t *testing.T, s *server), edits ...func(*handlers.Config),
-) {
+// serveStore is serve with a different way to open the store.
+func serveStore(t *testing.T, opts []storetest.Option, edits ...func(*handlers.Config)) *server {
 	t.Helper()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		s := newServer(t, storetest.OpenConfig(t, cfg), clock, edits...)
-		s.database = cfg.Database
-		test(t, s)
-	}, opts...)
+	t.Parallel()
+	clock := storetest.NewClock(begin)
+	cfg := storetest.Config(t, storetest.Engines(t)[0], opts...)
+	cfg.Now = clock.Now
+	s := newServer(t, storetest.OpenConfig(t, cfg), clock, edits...)
+	s.database = cfg.Database
+	return s
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // newFeedback returns a signer for links in mail.
 func newFeedback(t testing.TB) *feedback.Signer {
 	t.Helper()
 	s, err := feedback.NewSigner(bytes.Repeat([]byte("k"), 32))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -96,20 +100,14 @@ func newFeedback(t testing.TB) *feedback.Signer {
 func newServer(t *testing.T, st *store.Store, clock *storetest.Clock, edits ...func(*handlers.Config)) *server {
 	t.Helper()
 	check, err := checker()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &server{store: st, clock: clock, check: check, stopping: make(chan struct{})}
 	s.web = httptest.NewUnstartedServer(nil)
 	s.url = "http://" + s.web.Listener.Addr().String()
 	base, err := url.Parse(s.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	receiver, err := inbound.NewReceiver(inbound.ReceiverConfig{Store: st, Domain: mailDomain, TempDir: t.TempDir(), Now: clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cfg := handlers.Config{
 		Config: httpapi.Config{Store: st, Now: clock.Now, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}, Incoming: receiver, Domains: newDomains(t, st, outbound.NewResolver("127.0.0.1:9")), WebhookTargets: anyTarget{}, WebhookTester: stubTester{st}, MailDomain: mailDomain, Hostname: "mx.in.example", BaseURL: base, FileKey: bytes.Repeat([]byte("f"), 32), Feedback: newFeedback(t), KeyPrefix: "sk",
 		SendPolicy: store.PolicyOpen, Version: "test", Stopping: s.stopping,
@@ -120,9 +118,7 @@ func newServer(t *testing.T, st *store.Store, clock *storetest.Clock, edits ...f
 	}
 	runStreams(t, cfg.Streams, s)
 	api, err := handlers.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.service = api
 	s.web.Config.Handler = s.countWaits(dropin.Handler(dropin.Config{
 		Names: []string{"resend"}, Front: api.Front,
@@ -138,12 +134,21 @@ func newServer(t *testing.T, st *store.Store, clock *storetest.Clock, edits ...f
 	return s
 }
 
-// node starts another server on the same database, with st as its store.
-func (s *server) node(t *testing.T, st *store.Store, edits ...func(*handlers.Config)) *server {
+// startNodes starts a server on cfg and, on PostgreSQL, more on the same database until there are
+// n: SQLite belongs to one process.
+func startNodes(t *testing.T, cfg store.Config, n int, edits ...func(*handlers.Config)) (nodes []*server) {
 	t.Helper()
-	n := newServer(t, st, s.clock, edits...)
-	n.database, n.account, n.key = s.database, s.account, s.key
-	return n
+	clock := storetest.NewClock(begin)
+	cfg.Now = clock.Now
+	for len(nodes) == 0 || nodes[0].store.Engine() == string(storetest.PostgreSQL) && len(nodes) < n {
+		s := newServer(t, storetest.OpenConfig(t, cfg), clock, edits...)
+		s.database = cfg.Database
+		if len(nodes) > 0 {
+			s.account, s.key = nodes[0].account, nodes[0].key
+		}
+		nodes = append(nodes, s)
+	}
+	return nodes
 }
 
 // response is a response with its whole body.

@@ -22,14 +22,8 @@ import (
 func TestStopAppliesToAllNodesAndEntryPoints(t *testing.T) {
 	t.Parallel()
 	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		s := newServer(t, storetest.OpenConfig(t, cfg), clock, withMCP)
-		s.database = cfg.Database
-		servers := []*server{s}
-		for s.store.Engine() == "postgresql" && len(servers) < 3 {
-			servers = append(servers, s.node(t, storetest.OpenConfig(t, cfg), withMCP))
-		}
+		servers := startNodes(t, cfg, 3, withMCP)
+		s := servers[0]
 		in := s.newInbox(t)
 		var stopped atomic.Int64 // the time of the response in nanoseconds; 0 while sending goes on
 		var left, late atomic.Int64
@@ -131,77 +125,71 @@ func TestStopAppliesToAllNodesAndEntryPoints(t *testing.T) {
 
 // A stop of a key also applies to the keys that it created, before and after the stop.
 func TestStopOfAKeyAppliesToTheKeysItCreated(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in, f := s.newInbox(t), s.newFamily(t)
-		send := func(secret string) response {
-			path, body := sendDoors["email"](in, store.Message{}, "ann@out.example")
-			return s.do(t, http.MethodPost, path, body, as(secret))
+	s := serve(t)
+	in, f := s.newInbox(t), s.newFamily(t)
+	send := func(secret string) response {
+		path, body := sendDoors["email"](in, store.Message{}, "ann@out.example")
+		return s.do(t, http.MethodPost, path, body, as(secret))
+	}
+	stop := func(path, id string) {
+		t.Helper()
+		s.do(t, http.MethodPost, path, `{"key_id":"`+id+`"}`).want(t, http.StatusOK)
+	}
+	stop("/v1/stop", f.ids[0])
+	late, _ := s.createKey(t, as(f.secrets[2]))
+	for i, secret := range []string{f.secrets[0], f.secrets[1], f.secrets[2], late} {
+		res := send(secret)
+		res.wantError(t, http.StatusForbidden, "sending_stopped")
+		if m := res.str(t, "error.message"); !strings.Contains(m, f.ids[0]) {
+			t.Errorf("key %d: the message %q does not name the key to resume", i, m)
 		}
-		stop := func(path, id string) {
-			t.Helper()
-			s.do(t, http.MethodPost, path, `{"key_id":"`+id+`"}`).want(t, http.StatusOK)
-		}
-		stop("/v1/stop", f.ids[0])
-		late, _ := s.createKey(t, as(f.secrets[2]))
-		for i, secret := range []string{f.secrets[0], f.secrets[1], f.secrets[2], late} {
-			res := send(secret)
-			res.wantError(t, http.StatusForbidden, "sending_stopped")
-			if m := res.str(t, "error.message"); !strings.Contains(m, f.ids[0]) {
-				t.Errorf("key %d: the message %q does not name the key to resume", i, m)
-			}
-		}
-		send(s.key).want(t, http.StatusCreated)
-		apart := s.newFamily(t)
-		send(apart.secrets[2]).want(t, http.StatusCreated)
+	}
+	send(s.key).want(t, http.StatusCreated)
+	apart := s.newFamily(t)
+	send(apart.secrets[2]).want(t, http.StatusCreated)
 
-		stop("/v1/stop", f.ids[1])
-		stop("/v1/resume", f.ids[0])
-		send(f.secrets[0]).want(t, http.StatusCreated)
-		for _, secret := range []string{f.secrets[1], f.secrets[2], late} {
-			send(secret).wantError(t, http.StatusForbidden, "sending_stopped")
-		}
-		stop("/v1/resume", f.ids[1])
-		for _, secret := range []string{f.secrets[1], f.secrets[2], late} {
-			send(secret).want(t, http.StatusCreated)
-		}
-	})
+	stop("/v1/stop", f.ids[1])
+	stop("/v1/resume", f.ids[0])
+	send(f.secrets[0]).want(t, http.StatusCreated)
+	for _, secret := range []string{f.secrets[1], f.secrets[2], late} {
+		send(secret).wantError(t, http.StatusForbidden, "sending_stopped")
+	}
+	stop("/v1/resume", f.ids[1])
+	for _, secret := range []string{f.secrets[1], f.secrets[2], late} {
+		send(secret).want(t, http.StatusCreated)
+	}
 }
 
 // A stop can end after its key is revoked or its inbox is deleted. Otherwise, what waits
 // for it would never be sent, and retention would never delete it.
 func TestResumeAfterTheKeyOrInboxIsGone(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t)
-		key := s.newKey(t, scopes("emails:send"))
-		id := s.keyID(t, key)
-		claimed := func() int {
-			t.Helper()
-			cs, err := s.store.ClaimRecipients(t.Context(), 10, time.Minute, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return len(cs)
+	s := serve(t)
+	in := s.newInbox(t)
+	key := s.newKey(t, scopes("emails:send"))
+	id := s.keyID(t, key)
+	claimed := func() int {
+		t.Helper()
+		cs, err := s.store.ClaimRecipients(t.Context(), 10, time.Minute, nil)
+		must(t, err)
+		return len(cs)
+	}
+	path, body := sendDoors["email"](s.newInbox(t), store.Message{}, "ann@out.example")
+	s.do(t, http.MethodPost, path, body, as(key)).want(t, http.StatusCreated)
+	storetest.Sent(t, s.store, in, []string{"bob@out.example"})
+	stops := []struct{ field, id, path string }{{"key_id", id, "/v1/keys/"}, {"inbox_id", in.ID, "/v1/inboxes/"}}
+	for _, stop := range stops {
+		s.do(t, http.MethodPost, "/v1/stop", fmt.Sprintf(`{%q:%q}`, stop.field, stop.id)).want(t, http.StatusOK)
+	}
+	if n := claimed(); n != 0 {
+		t.Fatalf("claimed %d of a stopped key and inbox", n)
+	}
+	for _, stop := range stops {
+		s.do(t, http.MethodDelete, stop.path+stop.id, "").want(t, http.StatusOK)
+		resume := fmt.Sprintf(`{%q:%q}`, stop.field, stop.id)
+		s.do(t, http.MethodPost, "/v1/resume", resume).want(t, http.StatusOK).wantAt(t, stop.field, strconv.Quote(stop.id))
+		if n := claimed(); n != 1 {
+			t.Errorf("after resuming %s: claimed %d, want 1", stop.id, n)
 		}
-		path, body := sendDoors["email"](s.newInbox(t), store.Message{}, "ann@out.example")
-		s.do(t, http.MethodPost, path, body, as(key)).want(t, http.StatusCreated)
-		storetest.Sent(t, s.store, in, []string{"bob@out.example"})
-		stops := []struct{ field, id, path string }{{"key_id", id, "/v1/keys/"}, {"inbox_id", in.ID, "/v1/inboxes/"}}
-		for _, stop := range stops {
-			s.do(t, http.MethodPost, "/v1/stop", fmt.Sprintf(`{%q:%q}`, stop.field, stop.id)).want(t, http.StatusOK)
-		}
-		if n := claimed(); n != 0 {
-			t.Fatalf("claimed %d of a stopped key and inbox", n)
-		}
-		for _, stop := range stops {
-			s.do(t, http.MethodDelete, stop.path+stop.id, "").want(t, http.StatusOK)
-			resume := fmt.Sprintf(`{%q:%q}`, stop.field, stop.id)
-			s.do(t, http.MethodPost, "/v1/resume", resume).want(t, http.StatusOK).wantAt(t, stop.field, strconv.Quote(stop.id))
-			if n := claimed(); n != 1 {
-				t.Errorf("after resuming %s: claimed %d, want 1", stop.id, n)
-			}
-			s.do(t, http.MethodPost, "/v1/resume", resume).want(t, http.StatusNotFound)
-		}
-	})
+		s.do(t, http.MethodPost, "/v1/resume", resume).want(t, http.StatusNotFound)
+	}
 }

@@ -77,9 +77,7 @@ func (s *server) tryListen(t *testing.T, query string, opts ...option) (*listene
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/v1/events/stream"+query, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req.Header.Set("Authorization", "Bearer "+s.key)
 	for _, opt := range opts {
 		req = opt(req)

@@ -13,25 +13,21 @@ import (
 )
 
 func TestHealth(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		res := s.do(t, http.MethodGet, "/health", "", as("")).want(t, http.StatusOK)
-		res.wantAt(t, "status", `"ok"`)
-		res.wantAt(t, "version", `"test"`)
-		res.wantAt(t, "database", `{"engine":"`+s.store.Engine()+`","state":"ok"}`)
+	s := serve(t)
+	res := s.do(t, http.MethodGet, "/health", "", as("")).want(t, http.StatusOK)
+	res.wantAt(t, "status", `"ok"`)
+	res.wantAt(t, "version", `"test"`)
+	res.wantAt(t, "database", `{"engine":"`+s.store.Engine()+`","state":"ok"}`)
 
-		close(s.stopping)
-		res = s.do(t, http.MethodGet, "/health", "", as("")).want(t, http.StatusServiceUnavailable)
-		res.wantAt(t, "status", `"unavailable"`)
-		res.wantAt(t, "database.state", `"ok"`)
+	close(s.stopping)
+	res = s.do(t, http.MethodGet, "/health", "", as("")).want(t, http.StatusServiceUnavailable)
+	res.wantAt(t, "status", `"unavailable"`)
+	res.wantAt(t, "database.state", `"ok"`)
 
-		if err := s.store.Close(); err != nil {
-			t.Fatal(err)
-		}
-		res = s.do(t, http.MethodGet, "/health", "", as("")).want(t, http.StatusServiceUnavailable)
-		res.wantAt(t, "database.state", `"unavailable"`)
-		s.do(t, http.MethodGet, "/v1/inboxes", "").wantError(t, http.StatusServiceUnavailable, "unavailable")
-	})
+	must(t, s.store.Close())
+	res = s.do(t, http.MethodGet, "/health", "", as("")).want(t, http.StatusServiceUnavailable)
+	res.wantAt(t, "database.state", `"unavailable"`)
+	s.do(t, http.MethodGet, "/v1/inboxes", "").wantError(t, http.StatusServiceUnavailable, "unavailable")
 }
 
 // The served document is the contract with the address of this installation.
@@ -42,29 +38,19 @@ func TestOpenapiIsTheContract(t *testing.T) {
 		{"https://example.com/mail/", "https://example.com/mail"},
 	} {
 		t.Run(tt.base, func(t *testing.T) {
-			t.Parallel()
 			base, err := url.Parse(tt.base)
-			if err != nil {
-				t.Fatal(err)
+			must(t, err)
+			s := serve(t, func(c *handlers.Config) { c.BaseURL = base })
+			file, err := os.ReadFile("../gen/openapi.json")
+			must(t, err)
+			want, got := map[string]any{}, map[string]any{}
+			must(t, json.Unmarshal(file, &want))
+			res := s.do(t, http.MethodGet, "/openapi.json", "", as("")).want(t, http.StatusOK)
+			must(t, json.Unmarshal(res.body, &got))
+			want["servers"] = []any{map[string]any{"url": tt.server, "description": "This installation"}}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("-contract +served:\n%s", d)
 			}
-			each(t, func(t *testing.T, s *server) {
-				file, err := os.ReadFile("../gen/openapi.json")
-				if err != nil {
-					t.Fatal(err)
-				}
-				want, got := map[string]any{}, map[string]any{}
-				if err := json.Unmarshal(file, &want); err != nil {
-					t.Fatal(err)
-				}
-				res := s.do(t, http.MethodGet, "/openapi.json", "", as("")).want(t, http.StatusOK)
-				if err := json.Unmarshal(res.body, &got); err != nil {
-					t.Fatal(err)
-				}
-				want["servers"] = []any{map[string]any{"url": tt.server, "description": "This installation"}}
-				if d := cmp.Diff(want, got); d != "" {
-					t.Errorf("-contract +served:\n%s", d)
-				}
-			}, func(c *handlers.Config) { c.BaseURL = base })
 		})
 	}
 }

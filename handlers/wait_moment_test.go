@@ -39,19 +39,17 @@ func (s *server) watch(m *moments) {
 // between any two steps of its query, and while it sleeps. The wait returns at
 // once, not only at its end (row H15).
 func TestArrivalAtEachMomentOfAWait(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		dry := &moments{}
-		s.watch(dry)
-		s.do(t, http.MethodGet, "/v1/inboxes/"+s.newInbox(t).ID+"/messages/wait?timeout=1", "").want(t, http.StatusOK)
-		last := dry.asked.Load() // some of them after the timeout
-		if last < 10 {
-			t.Fatalf("a wait has only %d moments", last)
-		}
-		for n := range last {
-			t.Run(fmt.Sprintf("moment %d", n+1), func(t *testing.T) { s.arriveAt(t, n+1) })
-		}
-	})
+	s := serve(t)
+	dry := &moments{}
+	s.watch(dry)
+	s.do(t, http.MethodGet, "/v1/inboxes/"+s.newInbox(t).ID+"/messages/wait?timeout=1", "").want(t, http.StatusOK)
+	last := dry.asked.Load() // some of them after the timeout
+	if last < 10 {
+		t.Fatalf("a wait has only %d moments", last)
+	}
+	for n := range last {
+		t.Run(fmt.Sprintf("moment %d", n+1), func(t *testing.T) { s.arriveAt(t, n+1) })
+	}
 }
 
 // arriveAt stores a message at the n-th check of a wait or, if the wait sleeps

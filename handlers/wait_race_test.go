@@ -14,24 +14,22 @@ import (
 // after its query. The wait always finds it (row H15); otherwise it would time
 // out.
 func TestArrivalRacesWithWait(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		const lanes = 8
-		var all sync.WaitGroup
-		for lane := range lanes {
-			all.Go(func() {
-				l := raceLane{in: s.newInbox(t), random: rand.New(rand.NewPCG(uint64(lane), 1)), took: time.Millisecond} //nolint:gosec // to be repeatable
-				for round := range raceRounds / lanes {
-					got, id := l.run(t, s)
-					if got.status != http.StatusOK || got.at(t, "timed_out") != false || got.str(t, "message.id") != id {
-						t.Errorf("message %d of lane %d is lost: %d %s", round, lane, got.status, got.body)
-						return
-					}
+	s := serve(t)
+	const lanes = 8
+	var all sync.WaitGroup
+	for lane := range lanes {
+		all.Go(func() {
+			l := raceLane{in: s.newInbox(t), random: rand.New(rand.NewPCG(uint64(lane), 1)), took: time.Millisecond} //nolint:gosec // to be repeatable
+			for round := range raceRounds / lanes {
+				got, id := l.run(t, s)
+				if got.status != http.StatusOK || got.at(t, "timed_out") != false || got.str(t, "message.id") != id {
+					t.Errorf("message %d of lane %d is lost: %d %s", round, lane, got.status, got.body)
+					return
 				}
-			})
-		}
-		all.Wait()
-	})
+			}
+		})
+	}
+	all.Wait()
 }
 
 // raceLane is an inbox with one message and one wait at a time.

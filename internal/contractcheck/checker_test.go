@@ -7,41 +7,6 @@ import (
 	"testing"
 )
 
-func TestTableCountsSeenCases(t *testing.T) {
-	t.Parallel()
-
-	c := newChecker(t)
-	var got reports
-	exchange(t, c, &got, jsonResponse(200, inbox), "GET /v1/inboxes/ibx_1", false)
-	exchange(t, c, &got, jsonResponse(200, inbox), "GET /v1/inboxes/ibx_2", false)
-	exchange(t, c, &got, errorResponse(404, "not_found", "no"), "GET /v1/inboxes/ibx_3", false)
-	if len(got) != 0 {
-		t.Fatalf("reported: %s", got)
-	}
-	if n := c.Seen("getInbox", 200); n != 2 {
-		t.Errorf("getInbox 200 seen %d times, want 2", n)
-	}
-	if table := c.Table(); !strings.Contains(table, "getInbox                 200:2 400:- 401:- 403:- 404:1 429:- 503:-\n") {
-		t.Errorf("the table lacks that:\n%s", table)
-	}
-}
-
-func TestOperationFollowsTheContract(t *testing.T) {
-	t.Parallel()
-
-	c := newChecker(t)
-	scopes, keyed := c.Operation("deleteInbox").Scopes()
-	if !keyed || len(scopes) != 1 || scopes[0] != "admin" {
-		t.Errorf("deleteInbox needs %v, %t", scopes, keyed)
-	}
-	if _, keyed := c.Operation("getHealth").Scopes(); keyed {
-		t.Error("getHealth needs a key")
-	}
-	if c.Operation("noSuchOperation") != nil {
-		t.Error("found an operation that does not exist")
-	}
-}
-
 func TestRequestChecksRequests(t *testing.T) {
 	t.Parallel()
 
@@ -67,9 +32,7 @@ func TestRequestChecksRequests(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			req, err := http.NewRequestWithContext(context.Background(), tt.method, "http://x"+tt.path, strings.NewReader(tt.body))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			req.Header.Set("Content-Type", "application/json")
 			if err := c.Request(req, []byte(tt.body)); (err == nil) != tt.good {
 				t.Errorf("the error is: %v", err)

@@ -23,16 +23,12 @@ var contract = sync.OnceValues(func() (*openapi3.T, error) { return contractchec
 func TestTheContractIsInOrder(t *testing.T) {
 	t.Parallel()
 	doc, err := contract()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := contractcheck.Validate(t.Context(), doc); err != nil {
 		t.Error(err)
 	}
 	broken, err := contractcheck.Load("../../gen/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, example := range broken.Paths.Value("/v1/inboxes").Post.RequestBody.Value.Content["application/json"].Examples {
 		example.Value.Value = 7
 	}
@@ -44,13 +40,9 @@ func TestTheContractIsInOrder(t *testing.T) {
 func newChecker(t *testing.T) *contractcheck.Checker {
 	t.Helper()
 	doc, err := contract()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c, err := contractcheck.New(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -199,9 +191,7 @@ func exchange(t *testing.T, c *contractcheck.Checker, r contractcheck.Reporter, 
 		body = strings.NewReader(parts[2])
 	}
 	req, err := http.NewRequestWithContext(ctx, parts[0], srv.URL+parts[1], body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -210,9 +200,7 @@ func exchange(t *testing.T, c *contractcheck.Checker, r contractcheck.Reporter, 
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	res, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := io.Copy(io.Discard, res.Body); err != nil {
 		t.Errorf("the response can no longer be read: %v", err)
 	}
@@ -238,13 +226,9 @@ func TestTransportDoesNotBufferStreams(t *testing.T) {
 	t.Cleanup(srv.Close)
 	client := http.Client{Transport: newChecker(t).Transport(&got, srv.Client().Transport)}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+"/v1/events/stream", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	res, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	buf := make([]byte, 5)
 	if _, err := io.ReadFull(res.Body, buf); err != nil || string(buf) != "retry" {
 		t.Errorf("read %q, %v", buf, err)
@@ -253,5 +237,12 @@ func TestTransportDoesNotBufferStreams(t *testing.T) {
 	_ = res.Body.Close()
 	if len(got) != 0 {
 		t.Errorf("reported: %s", got)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

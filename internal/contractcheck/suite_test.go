@@ -19,19 +19,13 @@ func get(t *testing.T, h http.Handler, n int, client func(server *url.URL) (http
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
 	server, err := url.Parse(srv.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	transport, base := client(server)
 	for range n {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base.JoinPath("/v1/inboxes/ibx_1").String(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		res, err := transport.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_ = res.Body.Close() // the body does not matter
 	}
 }
@@ -79,16 +73,6 @@ func TestSuiteChecksASample(t *testing.T) {
 	}
 }
 
-func TestSuiteWithoutAContract(t *testing.T) {
-	t.Parallel()
-	s := contractcheck.NewSuite("no.yaml", 0)
-	s.Ready()
-	var said strings.Builder
-	if got := s.End(&said, "pkg", false, 0); got != 1 || !strings.Contains(said.String(), "no.yaml") {
-		t.Errorf("the exit status is %d, and it prints %q", got, &said)
-	}
-}
-
 func TestProxyForwardsAndReports(t *testing.T) {
 	t.Parallel()
 	s := contractcheck.NewSuite(contractPath, 0)
@@ -96,9 +80,7 @@ func TestProxyForwardsAndReports(t *testing.T) {
 		proxy := s.Proxy(server, http.DefaultTransport)
 		t.Cleanup(proxy.Close)
 		through, err := url.Parse(proxy.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return http.DefaultTransport, through
 	})
 	var said strings.Builder

@@ -127,9 +127,7 @@ func TestUnreadResponsesAreEnded(t *testing.T) {
 	d.limited.stall = stall
 	ask := func(path string) limitedClient {
 		c := d.dialFrom(t, "127.0.0.1")
-		if err := c.Conn.(*net.TCPConn).SetReadBuffer(32 << 10); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Conn.(*net.TCPConn).SetReadBuffer(32<<10))
 		c.send(t, path)
 		return c
 	}
@@ -146,9 +144,7 @@ func TestUnreadResponsesAreEnded(t *testing.T) {
 		}
 	}
 	slow, began := ask("/"), time.Now()
-	if err := slow.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, slow.SetDeadline(time.Now().Add(time.Minute)))
 	for piece := int64(256 << 10); ; time.Sleep(10 * time.Millisecond) {
 		if n, err := io.CopyN(io.Discard, slow.in, piece); err != nil || n < piece {
 			t.Fatal(err)
@@ -167,9 +163,7 @@ func TestUnreadResponsesAreEnded(t *testing.T) {
 func listen(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
@@ -178,13 +172,9 @@ func (d *door) dialFrom(t *testing.T, ip string) limitedClient {
 	t.Helper()
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}
 	c, err := dialer.DialContext(t.Context(), "tcp", d.l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
-	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.SetDeadline(time.Now().Add(10*time.Second)))
 	return limitedClient{c, bufio.NewReader(c)}
 }
 
@@ -198,9 +188,7 @@ func (c limitedClient) send(t *testing.T, path string) {
 func (c limitedClient) receive(t *testing.T) {
 	t.Helper()
 	res, err := http.ReadResponse(c.in, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = res.Body.Close() // it is empty
 }
 

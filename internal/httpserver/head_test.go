@@ -90,9 +90,7 @@ func TestSlowHeadsAndIdleConnectionsAreClosed(t *testing.T) {
 	handled := func(http.ResponseWriter, *http.Request) {}
 	begun := serveHTTP(t, handled, func(s *http.Server) { s.ReadHeaderTimeout = 50 * time.Millisecond }).dial(t)
 	_, _ = io.WriteString(begun, "GET / HTTP/1.1\r\nHost: te")
-	if err := begun.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, begun.Flush())
 	used := serveHTTP(t, handled, func(s *http.Server) { s.IdleTimeout = 50 * time.Millisecond }).dial(t)
 	send(t, used, "/")
 	receive(t, used)
@@ -114,9 +112,7 @@ func TestIdleConnectionsDoNotSlowOthers(t *testing.T) {
 		c := d.dial(t)
 		if i%2 == 0 {
 			_, _ = fmt.Fprint(c, "GET / HTTP/1.1\r\nHo")
-			if err := c.Flush(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.Flush())
 		}
 	}
 	crowded := d.usual(t, calls)

@@ -24,9 +24,7 @@ type door struct {
 func serveHTTP(t *testing.T, h http.HandlerFunc, edits ...func(*http.Server)) *door {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	d := &door{New(h, NewConns(Limits{}, log), nil, log), l, make(chan error, 1)}
 	for _, edit := range edits {
@@ -40,9 +38,7 @@ func serveHTTP(t *testing.T, h http.HandlerFunc, edits ...func(*http.Server)) *d
 func (d *door) dial(t *testing.T) *bufio.ReadWriter {
 	t.Helper()
 	c, err := net.Dial("tcp", d.l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return bufio.NewReadWriter(bufio.NewReader(c), bufio.NewWriter(c))
 }
@@ -50,20 +46,14 @@ func (d *door) dial(t *testing.T) *bufio.ReadWriter {
 func send(t *testing.T, c *bufio.ReadWriter, path string) {
 	t.Helper()
 	_, _ = fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: test\r\n\r\n", path)
-	if err := c.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Flush())
 }
 
 func receive(t *testing.T, c *bufio.ReadWriter) *http.Response {
 	t.Helper()
 	res, err := http.ReadResponse(c.Reader, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := res.Body.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, res.Body.Close())
 	return res
 }
 
@@ -143,10 +133,15 @@ func TestShutdownCancelsSlowRequests(t *testing.T) {
 func TestServeReportsAListenerThatFails(t *testing.T) {
 	t.Parallel()
 	d := serveHTTP(t, func(http.ResponseWriter, *http.Request) {})
-	if err := d.l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.l.Close())
 	if err := <-d.served; !errors.Is(err, net.ErrClosed) {
 		t.Errorf("Serve = %v, want the listener's error", err)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

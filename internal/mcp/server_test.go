@@ -26,9 +26,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 func serve(t *testing.T, log io.Writer, local roundTrip) string {
 	t.Helper()
 	h, err := New(Config{Local: local, Version: "test", Progress: time.Millisecond, Log: slog.New(slog.NewTextHandler(log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	web := httptest.NewServer(h)
 	t.Cleanup(web.Close)
 	return web.URL
@@ -168,9 +166,7 @@ func TestNoToolsWithoutACaller(t *testing.T) {
 	t.Parallel()
 	url := serve(t, io.Discard, nil)
 	res, err := http.Post(url, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = res.Body.Close() }()
 	var got struct{ Result struct{ Tools []any } }
 	if err := json.NewDecoder(res.Body).Decode(&got); err != nil || got.Result.Tools == nil || len(got.Result.Tools) > 0 {
@@ -194,9 +190,7 @@ func TestUnknownMethod(t *testing.T) {
 		{"another fault", `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, http.StatusBadRequest, `invalid request: missing required "params"`},
 	} {
 		res, err := http.Post(url, "application/json", strings.NewReader(tt.body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, err := io.ReadAll(res.Body)
 		_ = res.Body.Close()
 		if err != nil || res.StatusCode != tt.status || strings.TrimSpace(string(got)) != tt.want {
@@ -233,5 +227,12 @@ func TestRefusalsQuoteNothingOutsideTheFence(t *testing.T) {
 	got, err := post(t.Context(), url, "send_email", `{"`+words+`":1}`)
 	if err != nil || strings.Contains(got, words) || !strings.Contains(got, "one of the names is not an argument of send_email") {
 		t.Errorf("an unknown argument: %s, %v", got, err)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -17,9 +17,7 @@ import (
 func listing(t *testing.T, scopes ...string) []byte {
 	t.Helper()
 	h, err := New(Config{Version: "test", Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx := httpapi.AsKey(t.Context(), store.Key{Scopes: store.JSON[[]string]{V: scopes}})
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
 	r.Header.Set("Content-Type", "application/json")

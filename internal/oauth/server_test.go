@@ -66,10 +66,11 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// each runs test on both engines.
-func each(t *testing.T, test func(t *testing.T, in *install)) {
+// open starts a node for a test that runs beside others, on the engine of the test.
+func open(t *testing.T) *install {
 	t.Helper()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) { test(t, newInstall(t, cfg)) })
+	t.Parallel()
+	return newInstall(t, storetest.Config(t, storetest.Engines(t)[0]))
 }
 
 // newInstall starts a node and gives it a user and an inbox.

@@ -33,10 +33,11 @@ type house struct {
 	failing atomic.Pointer[error] // error of rendering
 }
 
-// each runs test on both engines.
-func each(t *testing.T, test func(t *testing.T, h *house), edits ...func(*stream.Config)) {
+// open starts a hub for a test that runs beside others, on the engine of the test.
+func open(t *testing.T, edits ...func(*stream.Config)) *house {
 	t.Helper()
-	storetest.Run(t, func(t *testing.T, s *store.Store) { test(t, newHouse(t, s, edits...)) })
+	t.Parallel()
+	return newHouse(t, storetest.Open(t, storetest.Engines(t)[0]), edits...)
 }
 
 func newHouse(t *testing.T, s *store.Store, edits ...func(*stream.Config)) *house {
@@ -84,9 +85,7 @@ func (h *house) open(t *testing.T, edits ...func(*stream.Wanted)) *stream.Stream
 		edit(&w)
 	}
 	s, err := h.hub.Open(t.Context(), w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -103,9 +102,7 @@ func (h *house) receive(t *testing.T, n int) {
 func (h *house) log(t *testing.T) (all []store.Event) {
 	t.Helper()
 	all, err := h.store.EventsOf(t.Context(), h.in.AccountID, 0, 1<<60, 100_000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 
@@ -147,21 +144,19 @@ func wantEnd(t *testing.T, s *stream.Stream, why error) {
 }
 
 func TestEventIsRenderedOnceForAllStreams(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, h *house) {
-		const listeners, events = 50, 20
-		var streams []*stream.Stream
-		for range listeners {
-			streams = append(streams, h.open(t))
-		}
-		h.receive(t, events)
-		for _, s := range streams {
-			wantIDs(t, read(t, s, events), h.log(t))
-		}
-		if n := h.renders.Load(); n != events {
-			t.Errorf("%d events were rendered %d times", events, n)
-		}
-	}, func(c *stream.Config) { c.MaxPerKey = 50 })
+	h := open(t, func(c *stream.Config) { c.MaxPerKey = 50 })
+	const listeners, events = 50, 20
+	var streams []*stream.Stream
+	for range listeners {
+		streams = append(streams, h.open(t))
+	}
+	h.receive(t, events)
+	for _, s := range streams {
+		wantIDs(t, read(t, s, events), h.log(t))
+	}
+	if n := h.renders.Load(); n != events {
+		t.Errorf("%d events were rendered %d times", events, n)
+	}
 }
 
 // A listener that does not read is ended when its queue is full. All others get
@@ -174,67 +169,59 @@ func TestSlowListenerIsEndedAndResumes(t *testing.T) {
 		"by bytes":  func(c *stream.Config) { c.MaxQueuedBytes = most * len("evt_01k5tthm9w5b2y7d3q8z1f6crk") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			each(t, func(t *testing.T, h *house) {
-				var broken atomic.Int64
-				slow, good := h.open(t, func(w *stream.Wanted) { w.Broken = func() { broken.Add(1) } }), h.open(t)
-				var got []string
-				for range most + 1 {
-					h.receive(t, 1)
-					got = append(got, read(t, good, 1)...)
-					if len(got) <= most && broken.Load() != 0 {
-						t.Errorf("ended when %d of %d events wait", len(got), most)
-					}
+			h := open(t, limit)
+			var broken atomic.Int64
+			slow, good := h.open(t, func(w *stream.Wanted) { w.Broken = func() { broken.Add(1) } }), h.open(t)
+			var got []string
+			for range most + 1 {
+				h.receive(t, 1)
+				got = append(got, read(t, good, 1)...)
+				if len(got) <= most && broken.Load() != 0 {
+					t.Errorf("ended when %d of %d events wait", len(got), most)
 				}
-				wantEnd(t, slow, stream.ErrSlow)
-				if broken.Load() != 1 {
-					t.Errorf("the listener was notified %d times", broken.Load())
-				}
-				wantIDs(t, got, h.log(t))
-				start := h.log(t)[0].Seq - 1
-				wantIDs(t, read(t, h.open(t, func(w *stream.Wanted) { w.After = &start }), most+1), h.log(t))
-			}, limit)
+			}
+			wantEnd(t, slow, stream.ErrSlow)
+			if broken.Load() != 1 {
+				t.Errorf("the listener was notified %d times", broken.Load())
+			}
+			wantIDs(t, got, h.log(t))
+			start := h.log(t)[0].Seq - 1
+			wantIDs(t, read(t, h.open(t, func(w *stream.Wanted) { w.After = &start }), most+1), h.log(t))
 		})
 	}
 }
 
 // Events occur while a listener opens a stream, with and without a last event.
 func TestOpeningRacesWithEvents(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, h *house) {
-		h.receive(t, 1)
-		const events, rounds = 300, 30
-		var writing sync.WaitGroup
-		for range 3 {
-			writing.Go(func() { h.receive(t, events/3) })
-		}
-		last := h.log(t)[0]
-		got := []string{last.ID}
-		for range rounds { // each reads a little and closes
-			s := h.open(t, func(w *stream.Wanted) { w.After = &last.Seq })
-			for range 2 {
-				if len(got) <= events {
-					frames, err := s.Next(t.Context(), patient)
-					if err != nil {
-						t.Fatal(err)
-					}
-					for _, f := range frames {
-						got = append(got, string(f))
-					}
+	h := open(t)
+	h.receive(t, 1)
+	const events, rounds = 300, 30
+	var writing sync.WaitGroup
+	for range 3 {
+		writing.Go(func() { h.receive(t, events/3) })
+	}
+	last := h.log(t)[0]
+	got := []string{last.ID}
+	for range rounds { // each reads a little and closes
+		s := h.open(t, func(w *stream.Wanted) { w.After = &last.Seq })
+		for range 2 {
+			if len(got) <= events {
+				frames, err := s.Next(t.Context(), patient)
+				must(t, err)
+				for _, f := range frames {
+					got = append(got, string(f))
 				}
 			}
-			s.Close()
-			seq, _, err := h.store.EventPlace(t.Context(), h.in.AccountID, got[len(got)-1])
-			if err != nil {
-				t.Fatal(err)
-			}
-			last.Seq = seq
 		}
-		s := h.open(t, func(w *stream.Wanted) { w.After = &last.Seq })
-		got = append(got, read(t, s, events+1-len(got))...)
-		writing.Wait()
-		wantIDs(t, got, h.log(t))
-	})
+		s.Close()
+		seq, _, err := h.store.EventPlace(t.Context(), h.in.AccountID, got[len(got)-1])
+		must(t, err)
+		last.Seq = seq
+	}
+	s := h.open(t, func(w *stream.Wanted) { w.After = &last.Seq })
+	got = append(got, read(t, s, events+1-len(got))...)
+	writing.Wait()
+	wantIDs(t, got, h.log(t))
 }
 
 // A listener that joins after a time without listeners gets events from then
@@ -249,14 +236,10 @@ func TestListenerAfterAPauseGetsNoOldEvents(t *testing.T) {
 	first.Close()
 	h.receive(t, 3) // without a listener
 	db, err := sqlx.Open("postgres", cfg.Database)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	tx, err := db.Beginx()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = tx.Rollback() }) // after a commit this does nothing
 	const q = `INSERT INTO events (account_id, id, type, test_mode, data, created_at) VALUES ($1, 'evt_open', 'email.queued', false, '{}', $2)`
 	if _, err := tx.Exec(q, h.in.AccountID, store.NewTime(time.Now())); err != nil {
@@ -275,9 +258,7 @@ func TestListenerAfterAPauseGetsNoOldEvents(t *testing.T) {
 	case late = <-opened:
 	case <-time.After(100 * time.Millisecond): // it may wait for the transaction to end
 	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tx.Commit())
 	if late == nil {
 		late = <-opened
 	}
@@ -288,26 +269,6 @@ func TestListenerAfterAPauseGetsNoOldEvents(t *testing.T) {
 		got = read(t, late, 1)
 	}
 	wantIDs(t, got, all[len(all)-1:])
-}
-
-func TestLimitOfAKey(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, h *house) {
-		first := h.open(t)
-		h.open(t)
-		w := stream.Wanted{KeySeq: h.key.Seq, AccountID: h.in.AccountID}
-		if _, err := h.hub.Open(t.Context(), w); !errors.Is(err, stream.ErrTooMany) {
-			t.Errorf("one too many: %v", err)
-		}
-		other := storetest.Key(t, h.store, h.in.AccountID, "another")
-		h.open(t, func(w *stream.Wanted) { w.KeySeq = other.Seq })
-		first.Close()
-		first.Close()
-		h.open(t)
-		if _, err := h.hub.Open(t.Context(), w); !errors.Is(err, stream.ErrTooMany) {
-			t.Errorf("again one too many: %v", err)
-		}
-	}, func(c *stream.Config) { c.MaxPerKey, c.PlaceWait = 2, time.Millisecond })
 }
 
 // H3: the streams of a revoked or expired key end; others continue.
@@ -327,9 +288,7 @@ func TestStreamsOfARevokedKeyEnd(t *testing.T) {
 		}
 		late := h.open(t, func(w *stream.Wanted) { w.KeySeq = expired.Seq })
 		began := time.Now()
-		if err := h.store.RevokeKey(t.Context(), h.in.AccountID, revoked.ID); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.store.RevokeKey(t.Context(), h.in.AccountID, revoked.ID))
 		for _, s := range ending {
 			wantEnd(t, s, stream.ErrRevoked)
 		}
@@ -344,56 +303,36 @@ func TestStreamsOfARevokedKeyEnd(t *testing.T) {
 	})
 }
 
-func TestStopEndsEverything(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, h *house) {
-		s, began := h.open(t), make(chan struct{})
-		var reading sync.WaitGroup
-		reading.Go(func() {
-			close(began)
-			wantEnd(t, s, stream.ErrStopped)
-		})
-		<-began
-		h.stop()
-		reading.Wait()
-		if _, err := h.hub.Open(t.Context(), stream.Wanted{}); !errors.Is(err, stream.ErrStopped) {
-			t.Errorf("opened after the end: %v", err)
-		}
-	})
-}
-
 // An event that cannot be rendered now is sent later, in order. One that can
 // never be rendered does not block the others.
 func TestEventsThatCannotBeRendered(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, h *house) {
-		s := h.open(t)
-		away := fmt.Errorf("read it: %w", store.ErrUnavailable)
-		h.failing.Store(&away)
-		h.receive(t, 2)
-		for h.renders.Load() == 0 {
+	h := open(t)
+	s := h.open(t)
+	away := fmt.Errorf("read it: %w", store.ErrUnavailable)
+	h.failing.Store(&away)
+	h.receive(t, 2)
+	for h.renders.Load() == 0 {
+		if frames, err := s.Next(t.Context(), time.Millisecond); err != nil || len(frames) > 0 {
+			t.Fatalf("while the database is unreachable: %d events, %v", len(frames), err)
+		}
+	}
+	h.failing.Store(nil)
+	wantIDs(t, read(t, s, 2), h.log(t))
+
+	for _, never := range []error{store.ErrNotFound, errors.New("it makes no sense")} {
+		before := h.renders.Load()
+		h.failing.Store(&never)
+		h.receive(t, 1)
+		for h.renders.Load() == before {
 			if frames, err := s.Next(t.Context(), time.Millisecond); err != nil || len(frames) > 0 {
-				t.Fatalf("while the database is unreachable: %d events, %v", len(frames), err)
+				t.Fatalf("%v: %d events, %v", never, len(frames), err)
 			}
 		}
 		h.failing.Store(nil)
-		wantIDs(t, read(t, s, 2), h.log(t))
-
-		for _, never := range []error{store.ErrNotFound, errors.New("it makes no sense")} {
-			before := h.renders.Load()
-			h.failing.Store(&never)
-			h.receive(t, 1)
-			for h.renders.Load() == before {
-				if frames, err := s.Next(t.Context(), time.Millisecond); err != nil || len(frames) > 0 {
-					t.Fatalf("%v: %d events, %v", never, len(frames), err)
-				}
-			}
-			h.failing.Store(nil)
-			h.receive(t, 1)
-			all := h.log(t)
-			wantIDs(t, read(t, s, 1), all[len(all)-1:])
-		}
-	})
+		h.receive(t, 1)
+		all := h.log(t)
+		wantIDs(t, read(t, s, 1), all[len(all)-1:])
+	}
 }
 
 // N2, H16: events stored by one node reach listeners of another, in order.
@@ -461,4 +400,11 @@ func TestCostlyEventDelaysNoOtherAccount(t *testing.T) {
 		close(release)
 		wantIDs(t, read(t, slow, events), h.log(t))
 	})
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -42,65 +42,61 @@ var droppedHTML = []struct{ what, source string }{
 // What a preview cannot show is not sent: it is gone from the draft, the person who
 // approves it reads what is gone, and the bytes that arrive are those of the draft.
 func TestHiddenTextIsNotSent(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *site) {
-		in := s.newInbox(t, "buyer", gen.SendPolicyApproval)
-		v := s.visitAsUser(t)
-		mx := smtptest.NewMX(t, smtptest.MXConfig{})
-		for _, kind := range droppedHTML {
-			s.clock.Add(time.Minute) // the limit of calls starts again
-			m := mailTo("ann@out.example", kind.what, "")
-			m.Text = gen.OptNilString{}
-			m.HTML = gen.NewOptNilString(`<p>Please <b>confirm</b>.</p>` + kind.source + `<p>Thank you.</p>`)
-			const clean = `<p>Please <b>confirm</b>.</p><p>Thank you.</p>`
-			d := s.hold(t, in, m)
-			if d.HTML.Value != clean {
-				t.Errorf("%s: the draft is %s", kind.what, d.HTML.Value)
-			}
-			page := v.get("/approvals/"+d.ID).want(t, 200)
-			page.has(t, html.EscapeString("Not sent: "+kind.what), "SECRET")
-			if at, button := strings.Index(page.body, "Not sent: "), strings.Index(page.body, "Approve and send"); button < at || strings.Contains(page.body[at:button], "</aside>") {
-				t.Errorf("%s: the warning is not beside the button", kind.what)
-			}
-			if frame := v.get("/approvals/"+d.ID+"/view").want(t, 200); !strings.Contains(frame.body, "<body>"+clean+"</body>") || strings.Contains(frame.body, "SECRET") {
-				t.Errorf("%s: the preview is %s", kind.what, frame.body)
-			}
-			v.post("/approvals/"+d.ID+"/approve", []string{"version", "1"}).want(t, 303)
-			s.deliverTo(t, mx)
-			arrived := mx.Wait(t, 1)
-			raw := string(arrived[len(arrived)-1].Data)
-			if text, sent := bodies(t, raw); sent != clean || strings.Contains(text+raw, "SECRET") || !strings.Contains(raw, "Subject: "+kind.what) {
-				t.Errorf("%s: what arrived is %s", kind.what, raw)
-			}
+	s := openSite(t)
+	in := s.newInbox(t, "buyer", gen.SendPolicyApproval)
+	v := s.visitAsUser(t)
+	mx := smtptest.NewMX(t, smtptest.MXConfig{})
+	for _, kind := range droppedHTML {
+		s.clock.Add(time.Minute) // the limit of calls starts again
+		m := mailTo("ann@out.example", kind.what, "")
+		m.Text = gen.OptNilString{}
+		m.HTML = gen.NewOptNilString(`<p>Please <b>confirm</b>.</p>` + kind.source + `<p>Thank you.</p>`)
+		const clean = `<p>Please <b>confirm</b>.</p><p>Thank you.</p>`
+		d := s.hold(t, in, m)
+		if d.HTML.Value != clean {
+			t.Errorf("%s: the draft is %s", kind.what, d.HTML.Value)
 		}
-		if n := len(mx.Messages()); n != len(droppedHTML) || n != 13 {
-			t.Errorf("%d messages arrived", n)
+		page := v.get("/approvals/"+d.ID).want(t, 200)
+		page.has(t, html.EscapeString("Not sent: "+kind.what), "SECRET")
+		if at, button := strings.Index(page.body, "Not sent: "), strings.Index(page.body, "Approve and send"); button < at || strings.Contains(page.body[at:button], "</aside>") {
+			t.Errorf("%s: the warning is not beside the button", kind.what)
 		}
-	})
+		if frame := v.get("/approvals/"+d.ID+"/view").want(t, 200); !strings.Contains(frame.body, "<body>"+clean+"</body>") || strings.Contains(frame.body, "SECRET") {
+			t.Errorf("%s: the preview is %s", kind.what, frame.body)
+		}
+		v.post("/approvals/"+d.ID+"/approve", []string{"version", "1"}).want(t, 303)
+		s.deliverTo(t, mx)
+		arrived := mx.Wait(t, 1)
+		raw := string(arrived[len(arrived)-1].Data)
+		if text, sent := bodies(t, raw); sent != clean || strings.Contains(text+raw, "SECRET") || !strings.Contains(raw, "Subject: "+kind.what) {
+			t.Errorf("%s: what arrived is %s", kind.what, raw)
+		}
+	}
+	if n := len(mx.Messages()); n != len(droppedHTML) || n != 13 {
+		t.Errorf("%d messages arrived", n)
+	}
 }
 
 // Text that readers do not see is shown to the person who approves it, with a mark.
 func TestHiddenTextIsShownToTheApprover(t *testing.T) {
-	t.Parallel()
-	oneEngine(t, func(t *testing.T, s *site) {
-		m := mailTo("ann@out.example", "Order", "20 chairs")
-		m.HTML = gen.NewOptNilString(`<style>@media (max-width:600px){.m{display:none}}</style><p>20 chairs</p><p style="display:none">and 1</p>` +
-			`<p style="font-size:1px">and 2</p><p style="color:#fffffe">and 3</p><p class="m">and 4</p><p style="text-indent:-999px">and 5</p>` +
-			`<a href="https://evil.example/?q">www.bank.example</a>`)
-		d := s.hold(t, s.newInbox(t, "buyer", gen.SendPolicyApproval), m)
-		v := s.visitAsUser(t)
-		v.get("/approvals/"+d.ID).want(t, 200).has(t, "Hidden text (display): “and 1”", "Hidden text (size): “and 2”", "Hidden text (colour): “and 3”",
-			"Hidden text (display, for some readers): “and 4”", "Hidden text (off screen): “and 5”", "A link says www.bank.example and leads to https://evil.example/?q.",
-			"neither written to nor received mail from ann@out.example", "<summary>Links</summary>", "20 chairs\nand 1\nand 2\nand 3\nand 4\nand 5\nwww.bank.example")
-		frame := v.get("/approvals/"+d.ID+"/view").want(t, 200)
-		frame.has(t, "hidden (display):</b> and 1</span>", "hidden (size):</b> and 2</span>", "hidden (colour):</b> and 3</span>",
-			"hidden (display, for some readers):</b> and 4</span>", "hidden (off screen):</b> and 5</span>", "(leads to evil.example)")
-		for _, hides := range []string{"display:none", "@media", "-999px"} {
-			if strings.Contains(frame.body, hides) {
-				t.Errorf("the preview has %s:\n%s", hides, frame.body)
-			}
+	s := openSQLite(t)
+	m := mailTo("ann@out.example", "Order", "20 chairs")
+	m.HTML = gen.NewOptNilString(`<style>@media (max-width:600px){.m{display:none}}</style><p>20 chairs</p><p style="display:none">and 1</p>` +
+		`<p style="font-size:1px">and 2</p><p style="color:#fffffe">and 3</p><p class="m">and 4</p><p style="text-indent:-999px">and 5</p>` +
+		`<a href="https://evil.example/?q">www.bank.example</a>`)
+	d := s.hold(t, s.newInbox(t, "buyer", gen.SendPolicyApproval), m)
+	v := s.visitAsUser(t)
+	v.get("/approvals/"+d.ID).want(t, 200).has(t, "Hidden text (display): “and 1”", "Hidden text (size): “and 2”", "Hidden text (colour): “and 3”",
+		"Hidden text (display, for some readers): “and 4”", "Hidden text (off screen): “and 5”", "A link says www.bank.example and leads to https://evil.example/?q.",
+		"neither written to nor received mail from ann@out.example", "<summary>Links</summary>", "20 chairs\nand 1\nand 2\nand 3\nand 4\nand 5\nwww.bank.example")
+	frame := v.get("/approvals/"+d.ID+"/view").want(t, 200)
+	frame.has(t, "hidden (display):</b> and 1</span>", "hidden (size):</b> and 2</span>", "hidden (colour):</b> and 3</span>",
+		"hidden (display, for some readers):</b> and 4</span>", "hidden (off screen):</b> and 5</span>", "(leads to evil.example)")
+	for _, hides := range []string{"display:none", "@media", "-999px"} {
+		if strings.Contains(frame.body, hides) {
+			t.Errorf("the preview has %s:\n%s", hides, frame.body)
 		}
-	})
+	}
 }
 
 // deliverTo runs the queue of the site until nothing is due. Mail to out.example goes

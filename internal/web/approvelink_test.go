@@ -135,155 +135,149 @@ func TestApproversGetOneEmailPerVersion(t *testing.T) {
 // A link opens exactly its version. Looking never decides, deciding happens once, and no
 // other token works.
 func TestLinkApprovesItsVersionOnce(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *site) {
-		w, mx, v := s.notifier(t, "ann@out.example"), smtptest.NewMX(t, smtptest.MXConfig{}), s.visit(t)
-		in := s.newInbox(t, "held", gen.SendPolicyApproval)
-		status := func(d *gen.Draft) string {
-			t.Helper()
-			got, err := s.api.GetDraft(s.asUser(t), gen.GetDraftParams{DraftID: d.ID})
-			must(t, err)
-			return got.Status
-		}
-		link := func(d *gen.Draft) string {
-			t.Helper()
-			return strings.TrimPrefix(s.links.URL(approval.Link{
-				AccountID: s.account, DraftID: d.ID, Version: d.Version, Approver: "ann@out.example", Expires: s.clock.Now().Add(time.Hour).Unix(),
-			}), s.url)
-		}
-		d := s.hold(t, in, mailTo("cy@far.example", "Order", "Twenty chairs."))
-		notify(t, w, 1)
-		n := s.notices(t, mx)[0]
-		at := n.links[0]
-		for range 3 {
-			if page := v.get(at).want(t, 200).has(t, "Twenty chairs.", "Approve and send"); strings.Contains(page.body, `role="alert"`) {
-				t.Errorf("the page shows an error:\n%s", page.body)
-			}
-			v.do(http.MethodHead, at, "", nil).want(t, 200)
-		}
-		for _, bad := range []string{at[:len(at)-1], at + "A", at[:20] + "x" + at[21:], "/approve/", "/approve/x"} {
-			v.get(bad).want(t, 404)
-			v.post(bad, []string{"decision", "approve"})
-		}
-		v.post(at, []string{"decision", "both"}).want(t, 400)
-		v.post(at, []string{"decision", "approve"}, "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site").want(t, 403)
-		if got := status(d); got != "pending" {
-			t.Fatalf("the draft is %s", got)
-		}
-		v.post(at, []string{"decision", "approve"}).want(t, 303)
-		v.post(at, []string{"decision", "approve"}).want(t, 409).has(t, "already")
-		v.post(at, []string{"decision", "reject"}).want(t, 409)
-		v.get(at).want(t, 200).has(t, "Approved.")
-		if got := status(d); got != "sent" || s.sentFrom(t, in) != 1 {
-			t.Errorf("the draft is %s, %d messages were sent", got, s.sentFrom(t, in))
-		}
-		if got, err := s.api.GetDraft(s.asUser(t), gen.GetDraftParams{DraftID: d.ID}); err != nil || got.DecidedBy.Value != "approver:ann@out.example" {
-			t.Errorf("decided by %s, %v", got.DecidedBy.Value, err)
-		}
-
-		second := s.hold(t, in, mailTo("cy@far.example", "Order", "Many chairs."))
-		old := link(second)
-		edited, err := s.api.UpdateDraft(s.asUser(t), &gen.DraftUpdate{Text: gen.NewOptNilString("No chairs.")}, gen.UpdateDraftParams{DraftID: second.ID})
+	s := openSite(t, options{approvers: []string{"ann@out.example"}})
+	w, mx, v := s.notifier(t, "ann@out.example"), smtptest.NewMX(t, smtptest.MXConfig{}), s.visit(t)
+	in := s.newInbox(t, "held", gen.SendPolicyApproval)
+	status := func(d *gen.Draft) string {
+		t.Helper()
+		got, err := s.api.GetDraft(s.asUser(t), gen.GetDraftParams{DraftID: d.ID})
 		must(t, err)
-		page := v.get(old).want(t, 200).has(t, "This draft has changed", "No chairs.")
-		if strings.Contains(page.body, "Approve and send") {
-			t.Error("an outdated link has a button")
-		}
-		v.post(old, []string{"decision", "approve"}).want(t, 409).has(t, "This draft has changed")
-		v.post(old, []string{"decision", "reject"}).want(t, 409)
-		if got := status(second); got != "pending" {
-			t.Errorf("after an outdated link the draft is %s", got)
-		}
-		v.post(link(edited), []string{"decision", "reject", "reason", "too few"}).want(t, 303)
-		v.get(link(edited)).want(t, 200).has(t, "Rejected")
-
-		third := s.hold(t, in, mailTo("cy@far.example", "Order", "Chairs."))
-		late := link(third)
-		other := strings.TrimPrefix(s.links.URL(approval.Link{
-			AccountID: s.account, DraftID: third.ID, Version: 1, Approver: "eve@out.example", Expires: s.clock.Now().Add(time.Hour).Unix(),
+		return got.Status
+	}
+	link := func(d *gen.Draft) string {
+		t.Helper()
+		return strings.TrimPrefix(s.links.URL(approval.Link{
+			AccountID: s.account, DraftID: d.ID, Version: d.Version, Approver: "ann@out.example", Expires: s.clock.Now().Add(time.Hour).Unix(),
 		}), s.url)
-		v.get(other).want(t, 404)
-		s.clock.Add(time.Hour)
-		v.get(late).want(t, 404)
-		v.post(late, []string{"decision", "approve"}).want(t, 404)
-		if got := status(third); got != "pending" {
-			t.Errorf("after links that do not work the draft is %s", got)
+	}
+	d := s.hold(t, in, mailTo("cy@far.example", "Order", "Twenty chairs."))
+	notify(t, w, 1)
+	n := s.notices(t, mx)[0]
+	at := n.links[0]
+	for range 3 {
+		if page := v.get(at).want(t, 200).has(t, "Twenty chairs.", "Approve and send"); strings.Contains(page.body, `role="alert"`) {
+			t.Errorf("the page shows an error:\n%s", page.body)
 		}
-	}, options{approvers: []string{"ann@out.example"}})
+		v.do(http.MethodHead, at, "", nil).want(t, 200)
+	}
+	for _, bad := range []string{at[:len(at)-1], at + "A", at[:20] + "x" + at[21:], "/approve/", "/approve/x"} {
+		v.get(bad).want(t, 404)
+		v.post(bad, []string{"decision", "approve"})
+	}
+	v.post(at, []string{"decision", "both"}).want(t, 400)
+	v.post(at, []string{"decision", "approve"}, "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site").want(t, 403)
+	if got := status(d); got != "pending" {
+		t.Fatalf("the draft is %s", got)
+	}
+	v.post(at, []string{"decision", "approve"}).want(t, 303)
+	v.post(at, []string{"decision", "approve"}).want(t, 409).has(t, "already")
+	v.post(at, []string{"decision", "reject"}).want(t, 409)
+	v.get(at).want(t, 200).has(t, "Approved.")
+	if got := status(d); got != "sent" || s.sentFrom(t, in) != 1 {
+		t.Errorf("the draft is %s, %d messages were sent", got, s.sentFrom(t, in))
+	}
+	if got, err := s.api.GetDraft(s.asUser(t), gen.GetDraftParams{DraftID: d.ID}); err != nil || got.DecidedBy.Value != "approver:ann@out.example" {
+		t.Errorf("decided by %s, %v", got.DecidedBy.Value, err)
+	}
+
+	second := s.hold(t, in, mailTo("cy@far.example", "Order", "Many chairs."))
+	old := link(second)
+	edited, err := s.api.UpdateDraft(s.asUser(t), &gen.DraftUpdate{Text: gen.NewOptNilString("No chairs.")}, gen.UpdateDraftParams{DraftID: second.ID})
+	must(t, err)
+	page := v.get(old).want(t, 200).has(t, "This draft has changed", "No chairs.")
+	if strings.Contains(page.body, "Approve and send") {
+		t.Error("an outdated link has a button")
+	}
+	v.post(old, []string{"decision", "approve"}).want(t, 409).has(t, "This draft has changed")
+	v.post(old, []string{"decision", "reject"}).want(t, 409)
+	if got := status(second); got != "pending" {
+		t.Errorf("after an outdated link the draft is %s", got)
+	}
+	v.post(link(edited), []string{"decision", "reject", "reason", "too few"}).want(t, 303)
+	v.get(link(edited)).want(t, 200).has(t, "Rejected")
+
+	third := s.hold(t, in, mailTo("cy@far.example", "Order", "Chairs."))
+	late := link(third)
+	other := strings.TrimPrefix(s.links.URL(approval.Link{
+		AccountID: s.account, DraftID: third.ID, Version: 1, Approver: "eve@out.example", Expires: s.clock.Now().Add(time.Hour).Unix(),
+	}), s.url)
+	v.get(other).want(t, 404)
+	s.clock.Add(time.Hour)
+	v.get(late).want(t, 404)
+	v.post(late, []string{"decision", "approve"}).want(t, 404)
+	if got := status(third); got != "pending" {
+		t.Errorf("after links that do not work the draft is %s", got)
+	}
 }
 
 // The form of a draft sets when it ends without a decision, and keeps that unless asked.
 func TestFormSetsTheEndOfADraft(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *site) {
-		v := s.visitAsUser(t)
-		d := s.hold(t, s.newInbox(t, "held", gen.SendPolicyApproval), mailTo("cy@far.example", "Order", "Chairs."))
-		at := s.clock.Now().Add(4 * time.Hour).UTC().Truncate(time.Millisecond)
-		for i, tt := range []struct {
-			undecided string
-			status    int
-			at        time.Time // zero: never
-			on        string
-		}{
-			{"send 14400", 200, at, "send"},
-			{"", 200, at, "send"},
-			{"reject 14400", 200, at, "reject"},
-			{"wait", 200, time.Time{}, "reject"},
-			{"send soon", 400, time.Time{}, "reject"},
-			{"reject 1", 400, time.Time{}, "reject"},
-			{"explode 3600", 400, time.Time{}, "reject"},
-		} {
-			now, err := s.api.GetDraft(s.asUser(t), gen.GetDraftParams{DraftID: d.ID})
-			must(t, err)
-			v.get("/approvals/"+d.ID+"/edit").want(t, 200).has(t, "If nobody decides", "Send after 1 day")
-			v.post("/approvals/"+d.ID+"/edit", []string{
-				"version", fmt.Sprint(now.Version), "subject", "Order", "text", "Chairs.", "undecided", tt.undecided,
-			}).want(t, tt.status)
-			got, err := s.api.GetDraft(s.asUser(t), gen.GetDraftParams{DraftID: d.ID})
-			must(t, err)
-			if got.OnExpiry != tt.on || !got.ExpiresAt.Value.Equal(tt.at) {
-				t.Errorf("%d: %s at %s, want %s at %s", i, got.OnExpiry, got.ExpiresAt.Value, tt.on, tt.at)
-			}
+	s := openSite(t)
+	v := s.visitAsUser(t)
+	d := s.hold(t, s.newInbox(t, "held", gen.SendPolicyApproval), mailTo("cy@far.example", "Order", "Chairs."))
+	at := s.clock.Now().Add(4 * time.Hour).UTC().Truncate(time.Millisecond)
+	for i, tt := range []struct {
+		undecided string
+		status    int
+		at        time.Time // zero: never
+		on        string
+	}{
+		{"send 14400", 200, at, "send"},
+		{"", 200, at, "send"},
+		{"reject 14400", 200, at, "reject"},
+		{"wait", 200, time.Time{}, "reject"},
+		{"send soon", 400, time.Time{}, "reject"},
+		{"reject 1", 400, time.Time{}, "reject"},
+		{"explode 3600", 400, time.Time{}, "reject"},
+	} {
+		now, err := s.api.GetDraft(s.asUser(t), gen.GetDraftParams{DraftID: d.ID})
+		must(t, err)
+		v.get("/approvals/"+d.ID+"/edit").want(t, 200).has(t, "If nobody decides", "Send after 1 day")
+		v.post("/approvals/"+d.ID+"/edit", []string{
+			"version", fmt.Sprint(now.Version), "subject", "Order", "text", "Chairs.", "undecided", tt.undecided,
+		}).want(t, tt.status)
+		got, err := s.api.GetDraft(s.asUser(t), gen.GetDraftParams{DraftID: d.ID})
+		must(t, err)
+		if got.OnExpiry != tt.on || !got.ExpiresAt.Value.Equal(tt.at) {
+			t.Errorf("%d: %s at %s, want %s at %s", i, got.OnExpiry, got.ExpiresAt.Value, tt.on, tt.at)
 		}
-	})
+	}
 }
 
 // Of many drafts five have an email each, and one email has the others.
 func TestManyDraftsAreOneEmail(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *site) {
-		w, mx := s.notifier(t, "ann@out.example"), smtptest.NewMX(t, smtptest.MXConfig{})
-		in := s.newInbox(t, "held", gen.SendPolicyApproval)
-		hold := func(n int) {
-			for i := range n {
-				s.hold(t, in, mailTo("cy@far.example", fmt.Sprintf("Order %d", i), "Chairs."))
-			}
+	s := openSite(t, options{approvers: []string{"ann@out.example"}})
+	w, mx := s.notifier(t, "ann@out.example"), smtptest.NewMX(t, smtptest.MXConfig{})
+	in := s.newInbox(t, "held", gen.SendPolicyApproval)
+	hold := func(n int) {
+		for i := range n {
+			s.hold(t, in, mailTo("cy@far.example", fmt.Sprintf("Order %d", i), "Chairs."))
 		}
-		hold(3)
-		notify(t, w, 3)
-		hold(9)
-		notify(t, w, 3)
-		hold(2)
-		notify(t, w, 0)
-		ns := s.notices(t, mx)
-		if len(ns) != 6 {
-			t.Fatalf("%d emails, want 6", len(ns))
+	}
+	hold(3)
+	notify(t, w, 3)
+	hold(9)
+	notify(t, w, 3)
+	hold(2)
+	notify(t, w, 0)
+	ns := s.notices(t, mx)
+	if len(ns) != 6 {
+		t.Fatalf("%d emails, want 6", len(ns))
+	}
+	var digests [][]string
+	for _, n := range ns {
+		if n.subject == "Approve 7 drafts?" {
+			digests = append(digests, n.links)
+		} else if len(n.links) != 1 {
+			t.Errorf("%q has %d links", n.subject, len(n.links))
 		}
-		var digests [][]string
-		for _, n := range ns {
-			if n.subject == "Approve 7 drafts?" {
-				digests = append(digests, n.links)
-			} else if len(n.links) != 1 {
-				t.Errorf("%q has %d links", n.subject, len(n.links))
-			}
-		}
-		if len(digests) != 1 || len(digests[0]) != 7 {
-			t.Errorf("%d digests with %d links", len(digests), len(digests[0]))
-		}
-		s.visit(t).get(digests[0][6]).want(t, 200).has(t, "Approve and send")
-		s.clock.Add(time.Minute)
-		notify(t, w, 2)
-	}, options{approvers: []string{"ann@out.example"}})
+	}
+	if len(digests) != 1 || len(digests[0]) != 7 {
+		t.Errorf("%d digests with %d links", len(digests), len(digests[0]))
+	}
+	s.visit(t).get(digests[0][6]).want(t, 200).has(t, "Approve and send")
+	s.clock.Add(time.Minute)
+	notify(t, w, 2)
 }
 
 // What the installation sends to approvers counts against no limit of the account, obeys
@@ -342,10 +336,8 @@ func TestAgentsDoNotSeeNotices(t *testing.T) {
 
 // An approver at a domain where agents can have inboxes gets no notification.
 func TestApproversMustBeOutsideOwnDomains(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *site) {
-		s.hold(t, s.newInbox(t, "held", gen.SendPolicyApproval), mailTo("cy@far.example", "Order", "Chairs."))
-		notify(t, s.notifier(t, "boss@"+storetest.Domain, "boss@sub."+storetest.Domain), 0)
-		notify(t, s.notifier(t, "boss@"+storetest.Domain, "ann@out.example"), 1)
-	})
+	s := openSite(t)
+	s.hold(t, s.newInbox(t, "held", gen.SendPolicyApproval), mailTo("cy@far.example", "Order", "Chairs."))
+	notify(t, s.notifier(t, "boss@"+storetest.Domain, "boss@sub."+storetest.Domain), 0)
+	notify(t, s.notifier(t, "boss@"+storetest.Domain, "ann@out.example"), 1)
 }

@@ -25,32 +25,30 @@ func withFiles() string {
 
 // The text of text files is shown as text, on a page of its own.
 func TestAttachmentsAreShownAsText(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *site) {
-		m := s.put(t, s.newInbox(t, "files", gen.SendPolicyOpen), withFiles())
-		v := s.visitAsUser(t)
-		page := v.get("/messages/"+m.ID).want(t, http.StatusOK)
-		for i, tt := range []struct {
-			linked bool
-			want   []string
-		}{
-			{true, []string{"Größe &lt;b&gt;42&lt;/b&gt;", "Only the beginning is shown"}},
-			{true, []string{"&lt;script&gt;evil()"}},
-			{false, []string{"have no preview"}},
-		} {
-			at := "/messages/" + m.ID + "/attachments/" + m.Attachments[i].ID
-			if linked := strings.Contains(page.body, `href="`+at+`/text"`); linked != tt.linked {
-				t.Errorf("%s has a link to its text: %t", m.Attachments[i].Filename, linked)
-			}
-			got := v.get(at+"/text").want(t, http.StatusOK).has(t, append(tt.want, `href="`+at+`" download`)...)
-			if strings.Contains(got.body, "<script>evil") || len(got.body) > 150<<10 {
-				t.Errorf("the page of %s has %d bytes, or active content", m.Attachments[i].Filename, len(got.body))
-			}
+	s := openSite(t)
+	m := s.put(t, s.newInbox(t, "files", gen.SendPolicyOpen), withFiles())
+	v := s.visitAsUser(t)
+	page := v.get("/messages/"+m.ID).want(t, http.StatusOK)
+	for i, tt := range []struct {
+		linked bool
+		want   []string
+	}{
+		{true, []string{"Größe &lt;b&gt;42&lt;/b&gt;", "Only the beginning is shown"}},
+		{true, []string{"&lt;script&gt;evil()"}},
+		{false, []string{"have no preview"}},
+	} {
+		at := "/messages/" + m.ID + "/attachments/" + m.Attachments[i].ID
+		if linked := strings.Contains(page.body, `href="`+at+`/text"`); linked != tt.linked {
+			t.Errorf("%s has a link to its text: %t", m.Attachments[i].Filename, linked)
 		}
-		at := "/messages/" + m.ID + "/attachments/"
-		v.get(at+"att_none/text").want(t, http.StatusNotFound)
-		s.visit(t).get(at+m.Attachments[0].ID+"/text").want(t, http.StatusSeeOther) // to sign in
-		s.otherAccount(t)
-		s.visitAsUser(t).get(at+m.Attachments[0].ID+"/text").want(t, http.StatusNotFound)
-	})
+		got := v.get(at+"/text").want(t, http.StatusOK).has(t, append(tt.want, `href="`+at+`" download`)...)
+		if strings.Contains(got.body, "<script>evil") || len(got.body) > 150<<10 {
+			t.Errorf("the page of %s has %d bytes, or active content", m.Attachments[i].Filename, len(got.body))
+		}
+	}
+	at := "/messages/" + m.ID + "/attachments/"
+	v.get(at+"att_none/text").want(t, http.StatusNotFound)
+	s.visit(t).get(at+m.Attachments[0].ID+"/text").want(t, http.StatusSeeOther) // to sign in
+	s.otherAccount(t)
+	s.visitAsUser(t).get(at+m.Attachments[0].ID+"/text").want(t, http.StatusNotFound)
 }

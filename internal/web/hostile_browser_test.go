@@ -108,28 +108,26 @@ func (s *site) putHostile(t *testing.T, in *gen.Inbox, messages []hostilemail.Me
 // navigate the page, on every page that shows messages. There are more than 250;
 // make rounds shows all, make test a sample.
 func TestBrowserHostileMail(t *testing.T) {
-	t.Parallel()
-	oneEngine(t, func(t *testing.T, s *site) {
-		tr := newTrap(t)
-		messages := some(hostilemail.All(tr.url))
-		in := s.newInbox(t, "victim", gen.SendPolicyOpen)
-		threads := s.putHostile(t, in, messages)
-		paths := []string{"/inboxes/" + in.ID, "/inboxes/" + in.ID + "?direction=in"}
-		for _, id := range threads {
-			paths = append(paths, "/inboxes/"+in.ID+"/threads/"+id)
-		}
-		frames := 0
-		for some := range slices.Chunk(paths, 8) {
-			frames += s.browse(t).readHostile(some)
-		}
-		if conns, paths := tr.caught(); conns != 0 {
-			t.Errorf("%d connections from hostile mail: %v", conns, paths)
-		}
-		if frames != len(messages) {
-			t.Errorf("%d messages were shown, want %d", frames, len(messages))
-		}
-		t.Logf("%d hostile messages in %d pages: 0 scripts, 0 connections", frames, len(paths))
-	})
+	s := openSQLite(t)
+	tr := newTrap(t)
+	messages := some(hostilemail.All(tr.url))
+	in := s.newInbox(t, "victim", gen.SendPolicyOpen)
+	threads := s.putHostile(t, in, messages)
+	paths := []string{"/inboxes/" + in.ID, "/inboxes/" + in.ID + "?direction=in"}
+	for _, id := range threads {
+		paths = append(paths, "/inboxes/"+in.ID+"/threads/"+id)
+	}
+	frames := 0
+	for some := range slices.Chunk(paths, 8) {
+		frames += s.browse(t).readHostile(some)
+	}
+	if conns, paths := tr.caught(); conns != 0 {
+		t.Errorf("%d connections from hostile mail: %v", conns, paths)
+	}
+	if frames != len(messages) {
+		t.Errorf("%d messages were shown, want %d", frames, len(messages))
+	}
+	t.Logf("%d hostile messages in %d pages: 0 scripts, 0 connections", frames, len(paths))
 }
 
 // readHostile opens the messages on these pages and returns their number.
@@ -193,88 +191,99 @@ func (b *tab) showFrames() int {
 	return n
 }
 
+// framing serves a page that shows each message in a frame with this sandbox and policy, unless
+// they are empty, and returns its URL. body makes the document of a message.
+func framing(t *testing.T, messages []hostilemail.Message, sandbox, policy string, body func(html string) string) string {
+	t.Helper()
+	if sandbox != "" {
+		sandbox = " sandbox='" + sandbox + "'"
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		var i int
+		if _, err := fmt.Sscanf(r.URL.Path, "/mail/%d", &i); err != nil {
+			for i := range messages {
+				_, _ = fmt.Fprintf(w, "<iframe%s src='/mail/%d'></iframe>", sandbox, i) // the client may be gone
+			}
+			return
+		}
+		if policy != "" {
+			w.Header().Set("Content-Security-Policy", policy)
+		}
+		_, _ = io.WriteString(w, body(messages[i].HTML)) // as above
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
 // The messages are really hostile, and each protection is enough alone: without
 // any, many messages reach the trap; with only the sanitizer, and neither sandbox
 // nor policy, none does.
 func TestBrowserEachProtectionIsEnough(t *testing.T) {
-	t.Parallel()
-	oneEngine(t, func(t *testing.T, s *site) {
-		for _, tt := range []struct {
-			name      string
-			clean     bool
-			atLeast   int
-			atMost    int
-			onlyShort int
-		}{{"as it came", false, 60 / everyMail, 1 << 20, 10_000}, {"made harmless", true, 0, 0, 1 << 20}} {
-			tr := newTrap(t)
-			messages := slices.DeleteFunc(some(hostilemail.All(tr.url)), func(m hostilemail.Message) bool { return len(m.HTML) > tt.onlyShort })
-			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Content-Type", "text/html; charset=utf-8")
-				var i int
-				if _, err := fmt.Sscanf(r.URL.Path, "/mail/%d", &i); err != nil {
-					for i := range messages {
-						_, _ = fmt.Fprintf(w, "<iframe src='/mail/%d'></iframe>", i)
-					}
-					return
-				}
-				body := messages[i].HTML
-				if tt.clean {
-					c := mailhtml.Clean(body, mailhtml.Options{})
-					body = "<!doctype html><style>" + c.Style + "</style><body>" + c.Body
-				}
-				_, _ = io.WriteString(w, body)
-			}))
-			t.Cleanup(srv.Close)
-			b := s.browseSignedOut(t)
-			b.elsewhere = true
-			b.expect("") // whatever: it is their page
-			b.do(chromedp.Navigate(srv.URL), givingTime)
-			conns, paths := tr.caught()
-			if len(paths) < tt.atLeast || conns > tt.atMost {
-				t.Errorf("%s: %d URLs were requested over %d connections: %v", tt.name, len(paths), conns, paths)
+	s := openSQLite(t)
+	for _, tt := range []struct {
+		name      string
+		clean     bool
+		atLeast   int
+		atMost    int
+		onlyShort int
+	}{{"as it came", false, 60 / everyMail, 1 << 20, 10_000}, {"made harmless", true, 0, 0, 1 << 20}} {
+		tr := newTrap(t)
+		messages := slices.DeleteFunc(some(hostilemail.All(tr.url)), func(m hostilemail.Message) bool { return len(m.HTML) > tt.onlyShort })
+		url := framing(t, messages, "", "", func(body string) string {
+			if !tt.clean {
+				return body
 			}
-			t.Logf("%s: %d URLs of %d messages were requested", tt.name, len(paths), len(messages))
+			c := mailhtml.Clean(body, mailhtml.Options{})
+			return "<!doctype html><style>" + c.Style + "</style><body>" + c.Body
+		})
+		b := s.browseSignedOut(t)
+		b.elsewhere = true
+		b.expect("") // whatever: it is their page
+		b.do(chromedp.Navigate(url), givingTime)
+		conns, paths := tr.caught()
+		if len(paths) < tt.atLeast || conns > tt.atMost {
+			t.Errorf("%s: %d URLs were requested over %d connections: %v", tt.name, len(paths), conns, paths)
 		}
-	})
+		t.Logf("%s: %d URLs of %d messages were requested", tt.name, len(paths), len(messages))
+	}
 }
 
 // X2: remote content is not loaded until the user asks. Then the browser loads
 // only images, without cookie and referrer, and runs no script.
 func TestBrowserRemoteContent(t *testing.T) {
-	t.Parallel()
-	oneEngine(t, func(t *testing.T, s *site) {
-		tr := newSecureTrap(t)
-		in := s.newInbox(t, "reader", gen.SendPolicyOpen)
-		u := tr.url
-		m := s.put(t, in, htmlMail("News", "News", "a.pdf", `<link rel=prefetch href="`+u+`/prefetch"><link rel=stylesheet href="`+u+`/sheet">
+	s := openSQLite(t)
+	tr := newSecureTrap(t)
+	in := s.newInbox(t, "reader", gen.SendPolicyOpen)
+	u := tr.url
+	m := s.put(t, in, htmlMail("News", "News", "a.pdf", `<link rel=prefetch href="`+u+`/prefetch"><link rel=stylesheet href="`+u+`/sheet">
 			<style>@import '`+u+`/import';@font-face{font-family:x;src:url(`+u+`/font)}body{font-family:x;background:url(`+u+`/background)}</style>
 			<img src="`+u+`/image"><img srcset="`+u+`/srcset 2x"><table background="`+u+`/table"><tr><td>x</table><video poster="`+u+`/poster"></video>
 			<img src="cid:logo@out.example"><img src="`+strings.Replace(u, "https:", "http:", 1)+`/plain"><script src="`+u+`/script"></script>
 			<iframe src="`+u+`/frame"></iframe><a href="`+u+`/link" ping="`+u+`/ping">x</a><img src="`+u+`/image?twice" onload="document.title='run'">`))
-		other := s.put(t, in, htmlMail("Other", "Other", "a.pdf", `<img src="`+u+`/other">`))
-		b := s.browse(t)
-		b.open("/messages/" + m.ID)
-		b.showFrames()
-		b.shows("6 remote images blocked")
-		if conns, paths := tr.caught(); conns != 0 {
-			t.Fatalf("before it was asked for: %d connections, %v", conns, paths)
+	other := s.put(t, in, htmlMail("Other", "Other", "a.pdf", `<img src="`+u+`/other">`))
+	b := s.browse(t)
+	b.open("/messages/" + m.ID)
+	b.showFrames()
+	b.shows("6 remote images blocked")
+	if conns, paths := tr.caught(); conns != 0 {
+		t.Fatalf("before it was asked for: %d connections, %v", conns, paths)
+	}
+	b.images = u
+	b.click(".notice a")
+	b.showFrames()
+	b.shows("Remote images are shown.")
+	b.shoot("images-shown")
+	want := []string{"/background", "/image", "/plain", "/srcset", "/table"}
+	if _, paths := tr.caught(); !slices.Equal(paths, want) {
+		t.Errorf("asked for were %v, want %v", paths, want)
+	}
+	for path, h := range tr.headers() {
+		if h.Get("Sec-Fetch-Dest") != "image" || h.Get("Cookie") != "" || h.Get("Referer") != "" || h.Get("Origin") != "" {
+			t.Errorf("%s was asked for with %v", path, h)
 		}
-		b.images = u
-		b.click(".notice a")
-		b.showFrames()
-		b.shows("Remote images are shown.")
-		b.shoot("images-shown")
-		want := []string{"/background", "/image", "/plain", "/srcset", "/table"}
-		if _, paths := tr.caught(); !slices.Equal(paths, want) {
-			t.Errorf("asked for were %v, want %v", paths, want)
-		}
-		for path, h := range tr.headers() {
-			if h.Get("Sec-Fetch-Dest") != "image" || h.Get("Cookie") != "" || h.Get("Referer") != "" || h.Get("Origin") != "" {
-				t.Errorf("%s was asked for with %v", path, h)
-			}
-		}
-		b.wantSignedImages(t, m, other)
-	})
+	}
+	b.wantSignedImages(t, m, other)
 }
 
 // wantSignedImages checks who can use the URLs of the images shown.

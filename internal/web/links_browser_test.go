@@ -46,18 +46,17 @@ const (
 // The mark that says where a link leads can be seen, and a link that is seen is the
 // one that a click reaches, whatever the styles of the mail.
 func TestBrowserLinksAreNotCovered(t *testing.T) {
-	t.Parallel()
-	oneEngine(t, func(t *testing.T, s *site) {
-		b := s.browseSignedOut(t)
-		b.elsewhere = true
-		for name, source := range coveredLinks {
-			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Type", "text/html; charset=utf-8")
-				c := mailhtml.Clean(source, mailhtml.Options{})
-				_, _ = fmt.Fprintf(w, `<!doctype html><link rel=icon href="data:,"><style>%s</style><style>%s</style><body>%s`, web.FrameStyle, c.Style, c.Body)
-			}))
-			b.do(chromedp.Navigate(srv.URL))
-			reached, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`(() => {
+	s := openSQLite(t)
+	b := s.browseSignedOut(t)
+	b.elsewhere = true
+	for name, source := range coveredLinks {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			c := mailhtml.Clean(source, mailhtml.Options{})
+			_, _ = fmt.Fprintf(w, `<!doctype html><link rel=icon href="data:,"><style>%s</style><style>%s</style><body>%s`, web.FrameStyle, c.Style, c.Body)
+		}))
+		b.do(chromedp.Navigate(srv.URL))
+		reached, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`(() => {
 				const e = document.querySelector('.postroom-leads-to') || document.querySelector('#good');
 				const hits = [...e.getClientRects()].filter((r) => r.width > 1).map((r) => [0.1, 0.5, 0.9].every((part) => {
 					const at = document.elementFromPoint(r.left + r.width * part, r.top + r.height / 2);
@@ -69,11 +68,10 @@ func TestBrowserLinksAreNotCovered(t *testing.T) {
 				if (text.getBoundingClientRect().height > 200) seen = false; // the mark is far from the text
 				return seen ? '' : e.outerHTML + ' in ' + document.body.innerHTML;
 			})()`))
-			srv.Close()
-			must(t, err)
-			if reached != "" {
-				t.Errorf("%s: covered: %s", name, reached)
-			}
+		srv.Close()
+		must(t, err)
+		if reached != "" {
+			t.Errorf("%s: covered: %s", name, reached)
 		}
-	})
+	}
 }

@@ -3,10 +3,7 @@ package web_test
 import (
 	"net/http"
 	"regexp"
-	"strings"
 	"testing"
-
-	"golang.org/x/net/html"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/store"
@@ -16,85 +13,40 @@ import (
 // that page makes nothing. The page shows the secret once, to the session that sent
 // the form, and not for long.
 func TestSecretIsShownOnceAfterARedirect(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *site) {
-		v := s.visitAsUser(t)
-		hook, err := s.api.CreateWebhook(s.asUser(t), &gen.WebhookCreate{URL: gen.WebhookUrl(newReceiver(t).url)})
-		must(t, err)
-		_, otherSession := s.newUser(t, "bob@example.com")
-		other := s.visitWith(t, otherSession)
-		for _, tt := range []struct {
-			path   string
-			fields []string
-			secret string
-		}{
-			{"/keys", []string{"name", "nightly build", "preset", "full"}, "sk_live_"},
-			{"/webhooks", []string{"url", newReceiver(t).url}, "whsec_"},
-			{"/webhooks/" + hook.ID + "/rotate", nil, "whsec_"},
-		} {
-			at := v.post(tt.path, tt.fields).want(t, http.StatusSeeOther).header.Get("Location")
-			back := other.get(at).want(t, http.StatusSeeOther).header.Get("Location")
-			if v.do(http.MethodHead, at, "", nil).want(t, http.StatusSeeOther); back == at {
-				t.Fatalf("%s leads to itself", at)
-			}
-			v.get(at).want(t, http.StatusOK).has(t, tt.secret)
-			v.get(at).want(t, http.StatusSeeOther)
-			if a := v.get(back).want(t, http.StatusOK).has(t, "cannot be shown again"); regexp.MustCompile(tt.secret + `[\w+/=-]{20}`).MatchString(a.body) {
-				t.Errorf("%s shows the secret again", back)
-			}
-			late := v.post(tt.path, tt.fields).want(t, http.StatusSeeOther).header.Get("Location")
-			s.clock.Add(store.SessionNoteTTL)
-			v.get(late).want(t, http.StatusSeeOther)
+	s := openSite(t)
+	v := s.visitAsUser(t)
+	hook, err := s.api.CreateWebhook(s.asUser(t), &gen.WebhookCreate{URL: gen.WebhookUrl(newReceiver(t).url)})
+	must(t, err)
+	_, otherSession := s.newUser(t, "bob@example.com")
+	other := s.visitWith(t, otherSession)
+	for _, tt := range []struct {
+		path   string
+		fields []string
+		secret string
+	}{
+		{"/keys", []string{"name", "nightly build", "preset", "full"}, "sk_live_"},
+		{"/webhooks", []string{"url", newReceiver(t).url}, "whsec_"},
+		{"/webhooks/" + hook.ID + "/rotate", nil, "whsec_"},
+	} {
+		at := v.post(tt.path, tt.fields).want(t, http.StatusSeeOther).header.Get("Location")
+		back := other.get(at).want(t, http.StatusSeeOther).header.Get("Location")
+		if v.do(http.MethodHead, at, "", nil).want(t, http.StatusSeeOther); back == at {
+			t.Fatalf("%s leads to itself", at)
 		}
-		keys, err := s.api.ListApiKeys(s.asUser(t), gen.ListApiKeysParams{})
-		must(t, err)
-		hooks, err := s.api.ListWebhooks(s.asUser(t), gen.ListWebhooksParams{})
-		must(t, err)
-		if len(keys.Data) != 2 || len(hooks.Data) != 3 {
-			t.Errorf("%d keys and %d webhooks, want 2 and 3: one per form", len(keys.Data), len(hooks.Data))
+		v.get(at).want(t, http.StatusOK).has(t, tt.secret)
+		v.get(at).want(t, http.StatusSeeOther)
+		if a := v.get(back).want(t, http.StatusOK).has(t, "cannot be shown again"); regexp.MustCompile(tt.secret + `[\w+/=-]{20}`).MatchString(a.body) {
+			t.Errorf("%s shows the secret again", back)
 		}
-	})
-}
-
-// Without script too, a form that deletes something is behind a first click.
-func TestDeletingAsksFirst(t *testing.T) {
-	t.Parallel()
-	oneEngine(t, func(t *testing.T, s *site) {
-		fillForWalk(t, s)
-		w := newWalk(t, s)
-		w.v = s.visitAsUser(t)
-		w.visit("/", "the test")
-		for len(w.links) > 0 {
-			l := w.links[0]
-			w.links = w.links[1:]
-			w.visit(l.address, l.page)
-		}
-		asking := map[string]bool{}
-		for _, f := range w.forms {
-			if !strings.HasSuffix(f.route, "/delete") && !strings.HasSuffix(f.route, "/revoke") && !strings.HasSuffix(f.route, "/cancel") &&
-				!strings.HasSuffix(f.route, "/rotate") {
-				continue
-			}
-			asking[f.route] = true
-			page, _ := w.fetch(http.MethodGet, f.page, nil)
-			for _, form := range formsOf(w.parse(page.body)) {
-				if key, _ := w.keyOf(form, f.page); key == f.key && !isFolded(form) {
-					t.Errorf("%s: %s does not ask for confirmation", f.page, f.route)
-				}
-			}
-		}
-		if len(asking) != 11 {
-			t.Errorf("the forms that delete are %v, want 11 kinds", asking)
-		}
-	})
-}
-
-// isFolded reports whether a form is in a closed <details>, which a click opens.
-func isFolded(form *html.Node) bool {
-	for n := range form.Ancestors() {
-		if n.Data == "details" && !has(n, "open") {
-			return true
-		}
+		late := v.post(tt.path, tt.fields).want(t, http.StatusSeeOther).header.Get("Location")
+		s.clock.Add(store.SessionNoteTTL)
+		v.get(late).want(t, http.StatusSeeOther)
 	}
-	return false
+	keys, err := s.api.ListApiKeys(s.asUser(t), gen.ListApiKeysParams{})
+	must(t, err)
+	hooks, err := s.api.ListWebhooks(s.asUser(t), gen.ListWebhooksParams{})
+	must(t, err)
+	if len(keys.Data) != 2 || len(hooks.Data) != 3 {
+		t.Errorf("%d keys and %d webhooks, want 2 and 3: one per form", len(keys.Data), len(hooks.Data))
+	}
 }

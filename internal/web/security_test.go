@@ -65,76 +65,70 @@ func forms(t *testing.T) []string {
 
 // Row X3 of docs/testing.md.
 func TestFormsOfOtherSitesAreRefused(t *testing.T) {
-	t.Parallel()
-	oneEngine(t, func(t *testing.T, s *site) {
-		paths := forms(t)
-		if len(paths) < 20 {
-			t.Fatalf("only %d forms: %v", len(paths), paths)
+	s := openSQLite(t)
+	paths := forms(t)
+	if len(paths) < 20 {
+		t.Fatalf("only %d forms: %v", len(paths), paths)
+	}
+	from := [][]string{
+		{"Sec-Fetch-Site", "cross-site"},
+		{"Sec-Fetch-Site", "same-site"},
+		{"Origin", "https://evil.example"},
+		{"Origin", "null"},
+	}
+	for _, path := range paths {
+		for _, headers := range from {
+			s.visitAsUser(t).post(path, nil, headers...).want(t, http.StatusForbidden).has(t, "from another site")
 		}
-		from := [][]string{
-			{"Sec-Fetch-Site", "cross-site"},
-			{"Sec-Fetch-Site", "same-site"},
-			{"Origin", "https://evil.example"},
-			{"Origin", "null"},
-		}
-		for _, path := range paths {
-			for _, headers := range from {
-				s.visitAsUser(t).post(path, nil, headers...).want(t, http.StatusForbidden).has(t, "from another site")
-			}
-		}
-		if _, err := s.store.SessionUser(t.Context(), store.HashKey(s.session)); err != nil {
-			t.Errorf("the session after forms to sign out from elsewhere: %v", err)
-		}
-		s.visitAsUser(t).post("/sign-out", nil, "Sec-Fetch-Site", "same-origin", "Origin", s.url).want(t, http.StatusSeeOther)
-	})
+	}
+	if _, err := s.store.SessionUser(t.Context(), store.HashKey(s.session)); err != nil {
+		t.Errorf("the session after forms to sign out from elsewhere: %v", err)
+	}
+	s.visitAsUser(t).post("/sign-out", nil, "Sec-Fetch-Site", "same-origin", "Origin", s.url).want(t, http.StatusSeeOther)
 }
 
 // Visitors who are not signed in reach no page, and their forms are ignored (X3).
 func TestPagesNeedASignIn(t *testing.T) {
-	t.Parallel()
-	oneEngine(t, func(t *testing.T, s *site) {
-		for _, path := range forms(t) {
-			if path == "/sign-in" || path == "/sign-out" || strings.HasPrefix(path, "/setup/") || strings.HasPrefix(path, approval.LinkPath) {
-				continue
-			}
-			if a := s.visit(t).post(path, nil).want(t, http.StatusSeeOther); a.header.Get("Location") != "/sign-in" {
-				t.Errorf("%s leads to %s", path, a.header.Get("Location"))
-			}
+	s := openSQLite(t)
+	for _, path := range forms(t) {
+		if path == "/sign-in" || path == "/sign-out" || strings.HasPrefix(path, "/setup/") || strings.HasPrefix(path, approval.LinkPath) {
+			continue
 		}
-		for _, path := range web.NavigationPaths() {
-			a := s.visit(t).get(path).want(t, http.StatusSeeOther)
-			if to := a.header.Get("Location"); !strings.HasPrefix(to, "/sign-in") {
-				t.Errorf("%s leads to %s", path, to)
-			}
+		if a := s.visit(t).post(path, nil).want(t, http.StatusSeeOther); a.header.Get("Location") != "/sign-in" {
+			t.Errorf("%s leads to %s", path, a.header.Get("Location"))
 		}
-	})
+	}
+	for _, path := range web.NavigationPaths() {
+		a := s.visit(t).get(path).want(t, http.StatusSeeOther)
+		if to := a.header.Get("Location"); !strings.HasPrefix(to, "/sign-in") {
+			t.Errorf("%s leads to %s", path, to)
+		}
+	}
 }
 
 // Row X3 of docs/testing.md.
 func TestNoPageShowsInAFrame(t *testing.T) {
-	t.Parallel()
-	oneEngine(t, func(t *testing.T, s *site) {
-		v := s.visitAsUser(t)
-		pages := []response{v.get("/setup/x"), v.get("/sign-in"), s.visit(t).get("/"), v.post("/sign-out", nil, "Origin", "null")}
-		for _, path := range web.NavigationPaths() {
-			pages = append(pages, v.get(path).want(t, http.StatusOK))
+	s := openSQLite(t)
+	v := s.visitAsUser(t)
+	pages := []response{v.get("/setup/x"), v.get("/sign-in"), s.visit(t).get("/"), v.post("/sign-out", nil, "Origin", "null")}
+	for _, path := range web.NavigationPaths() {
+		pages = append(pages, v.get(path).want(t, http.StatusOK))
+	}
+	for _, a := range pages {
+		csp := a.header.Get("Content-Security-Policy")
+		if a.header.Get("X-Frame-Options") != "DENY" || !strings.Contains(csp, "frame-ancestors 'none'") {
+			t.Errorf("may show in a frame: %v", a.header)
 		}
-		for _, a := range pages {
-			csp := a.header.Get("Content-Security-Policy")
-			if a.header.Get("X-Frame-Options") != "DENY" || !strings.Contains(csp, "frame-ancestors 'none'") {
-				t.Errorf("may show in a frame: %v", a.header)
-			}
-			if !strings.HasPrefix(csp, "default-src 'none';") || strings.Contains(csp, "unsafe") || strings.Contains(csp, "*") {
-				t.Errorf("policy: %s", csp)
-			}
-			if a.header.Get("Cache-Control") != "no-store" || a.header.Get("Referrer-Policy") != "no-referrer" || a.header.Get("X-Content-Type-Options") != "nosniff" {
-				t.Errorf("headers: %v", a.header)
-			}
-			if strings.Contains(a.body, "style=") || strings.Contains(a.body, "<script>") || strings.Contains(a.body, " onclick") {
-				t.Errorf("what the policy does not let run:\n%s", a.body)
-			}
+		if !strings.HasPrefix(csp, "default-src 'none';") || strings.Contains(csp, "unsafe") || strings.Contains(csp, "*") {
+			t.Errorf("policy: %s", csp)
 		}
-	})
+		if a.header.Get("Cache-Control") != "no-store" || a.header.Get("Referrer-Policy") != "no-referrer" || a.header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("headers: %v", a.header)
+		}
+		if strings.Contains(a.body, "style=") || strings.Contains(a.body, "<script>") || strings.Contains(a.body, " onclick") {
+			t.Errorf("what the policy does not let run:\n%s", a.body)
+		}
+	}
 }
 
 // TestPasswordGuessesAreLimited signs in through two nodes. A network may try a
@@ -173,37 +167,33 @@ func TestPasswordGuessesAreLimited(t *testing.T) {
 
 // The response does not reveal whether the user exists (X3).
 func TestSignInHidesWhetherAUserExists(t *testing.T) {
-	t.Parallel()
-	oneEngine(t, func(t *testing.T, s *site) {
-		s.withPassword(t, "bob")
-		one := s.visit(t).post("/sign-in", signInAs("bob", "wrong")).want(t, http.StatusBadRequest)
-		two := s.visit(t).post("/sign-in", signInAs("eve", "wrong")).want(t, http.StatusBadRequest)
-		if strings.ReplaceAll(one.body, "bob", "eve") != two.body {
-			t.Errorf("the responses differ:\n%s\n%s", one.body, two.body)
-		}
-	})
+	s := openSQLite(t)
+	s.withPassword(t, "bob")
+	one := s.visit(t).post("/sign-in", signInAs("bob", "wrong")).want(t, http.StatusBadRequest)
+	two := s.visit(t).post("/sign-in", signInAs("eve", "wrong")).want(t, http.StatusBadRequest)
+	if strings.ReplaceAll(one.body, "bob", "eve") != two.body {
+		t.Errorf("the responses differ:\n%s\n%s", one.body, two.body)
+	}
 }
 
 // Signing in never continues a session that an attacker planted (X3).
 func TestSignInStartsANewSession(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *site) {
-		bob := s.withPassword(t, "bob")
-		for _, planted := range []string{"chosen by an attacker", s.session} {
-			v := s.visit(t)
-			a := v.post("/sign-in", signInAs("bob", password), "Cookie", "postroom_session="+planted).want(t, http.StatusSeeOther)
-			got := cookieOf(t, a, "postroom_session")
-			if got.Value == planted || len(got.Value) < 40 {
-				t.Errorf("the session is %q", got.Value)
-			}
-			if u, err := s.store.SessionUser(t.Context(), store.HashKey(got.Value)); err != nil || u.ID != bob.ID {
-				t.Errorf("the session is of %+v, %v", u, err)
-			}
-			if _, err := s.store.SessionUser(t.Context(), store.HashKey(planted)); !errors.Is(err, store.ErrNotFound) {
-				t.Errorf("the planted session %q: %v, want ErrNotFound", planted, err)
-			}
+	s := openSite(t)
+	bob := s.withPassword(t, "bob")
+	for _, planted := range []string{"chosen by an attacker", s.session} {
+		v := s.visit(t)
+		a := v.post("/sign-in", signInAs("bob", password), "Cookie", "postroom_session="+planted).want(t, http.StatusSeeOther)
+		got := cookieOf(t, a, "postroom_session")
+		if got.Value == planted || len(got.Value) < 40 {
+			t.Errorf("the session is %q", got.Value)
 		}
-	})
+		if u, err := s.store.SessionUser(t.Context(), store.HashKey(got.Value)); err != nil || u.ID != bob.ID {
+			t.Errorf("the session is of %+v, %v", u, err)
+		}
+		if _, err := s.store.SessionUser(t.Context(), store.HashKey(planted)); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("the planted session %q: %v, want ErrNotFound", planted, err)
+		}
+	}
 }
 
 // Row X3 of docs/testing.md.
@@ -214,20 +204,18 @@ func TestCookiesAreForTheDashboardAlone(t *testing.T) {
 		secure     bool
 	}{{"https://mail.example.com", "__Host-postroom_session", true}, {"http://mail.example.com", "postroom_session", false}} {
 		t.Run(tt.base, func(t *testing.T) {
-			t.Parallel()
-			oneEngine(t, func(t *testing.T, s *site) {
-				s.withPassword(t, "bob")
-				in := s.visit(t).post("/sign-in", signInAs("bob", password)).want(t, http.StatusSeeOther)
-				out := s.visit(t).post("/sign-out", nil, "Cookie", tt.name+"="+s.session).want(t, http.StatusSeeOther)
-				for _, c := range []*http.Cookie{cookieOf(t, in, tt.name), cookieOf(t, out, tt.name), cookieOf(t, out, "postroom_notice")} {
-					if !c.HttpOnly || c.Secure != tt.secure || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" {
-						t.Errorf("cookie: %s", c)
-					}
+			s := openSQLite(t, options{base: tt.base})
+			s.withPassword(t, "bob")
+			in := s.visit(t).post("/sign-in", signInAs("bob", password)).want(t, http.StatusSeeOther)
+			out := s.visit(t).post("/sign-out", nil, "Cookie", tt.name+"="+s.session).want(t, http.StatusSeeOther)
+			for _, c := range []*http.Cookie{cookieOf(t, in, tt.name), cookieOf(t, out, tt.name), cookieOf(t, out, "postroom_notice")} {
+				if !c.HttpOnly || c.Secure != tt.secure || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" {
+					t.Errorf("cookie: %s", c)
 				}
-				if _, err := s.store.SessionUser(t.Context(), store.HashKey(s.session)); !errors.Is(err, store.ErrNotFound) {
-					t.Errorf("after signing out: %v, want ErrNotFound", err)
-				}
-			}, options{base: tt.base})
+			}
+			if _, err := s.store.SessionUser(t.Context(), store.HashKey(s.session)); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("after signing out: %v, want ErrNotFound", err)
+			}
 		})
 	}
 }
@@ -247,29 +235,25 @@ func cookieOf(t *testing.T, a response, name string) *http.Cookie {
 
 // Signing in leads to no other site (X3).
 func TestSignInRedirectsWithinTheSite(t *testing.T) {
-	t.Parallel()
-	oneEngine(t, func(t *testing.T, s *site) {
-		s.withPassword(t, "bob")
-		for next, want := range map[string]string{
-			"/?a=b": "/?a=b", "//evil.example": "/", "///evil.example": "/", "https://evil.example/": "/", `/\evil.example`: "/", "/\t/evil.example": "/", "javascript:alert(1)": "/", "": "/",
-		} {
-			s.clock.Add(store.RateWindow)
-			a := s.visit(t).post("/sign-in", append(signInAs("bob", password), "next", next)).want(t, http.StatusSeeOther)
-			if got := a.header.Get("Location"); got != want {
-				t.Errorf("next=%q leads to %q, want %q", next, got, want)
-			}
+	s := openSQLite(t)
+	s.withPassword(t, "bob")
+	for next, want := range map[string]string{
+		"/?a=b": "/?a=b", "//evil.example": "/", "///evil.example": "/", "https://evil.example/": "/", `/\evil.example`: "/", "/\t/evil.example": "/", "javascript:alert(1)": "/", "": "/",
+	} {
+		s.clock.Add(store.RateWindow)
+		a := s.visit(t).post("/sign-in", append(signInAs("bob", password), "next", next)).want(t, http.StatusSeeOther)
+		if got := a.header.Get("Location"); got != want {
+			t.Errorf("next=%q leads to %q, want %q", next, got, want)
 		}
-	})
+	}
 }
 
 // H3, for people: a removed user is signed out with the next request.
 func TestRemovedUserIsSignedOut(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *site) {
-		v := s.visitAsUser(t)
-		v.get("/").want(t, http.StatusOK)
-		_, err := s.store.RemoveUser(t.Context(), s.user.Name)
-		must(t, err)
-		v.get("/").want(t, http.StatusSeeOther)
-	})
+	s := openSite(t)
+	v := s.visitAsUser(t)
+	v.get("/").want(t, http.StatusOK)
+	_, err := s.store.RemoveUser(t.Context(), s.user.Name)
+	must(t, err)
+	v.get("/").want(t, http.StatusSeeOther)
 }

@@ -12,7 +12,6 @@ import (
 
 // Every page that shows a forged sender name shows the address with it.
 func TestForgedSendersAreSeen(t *testing.T) {
-	t.Parallel()
 	const mark, forged, unverified = "class=\"badge ", "Sender may be forged", "Unverified sender"
 	tests := []struct {
 		title, name string
@@ -52,30 +51,29 @@ func TestForgedSendersAreSeen(t *testing.T) {
 		},
 		{"no name", "", nil, []string{`<strong class="address"><bdi>evil@evil.example</bdi></strong>`}, []string{"with the name", forged, unverified}},
 	}
-	oneEngine(t, func(t *testing.T, s *site) {
-		in := storetest.Inbox(t, s.store, func(in *store.Inbox) { in.AccountID = s.account })
-		v := s.visitAsUser(t)
-		for _, tt := range tests {
-			m := storetest.Received(t, s.store, in, func(m *store.NewMessage) {
-				m.Addresses.V.From = &mail.Address{Name: tt.name, Email: "evil@evil.example"}
-				m.Subject = "About " + strings.Fields(tt.title)[0]
-				if tt.auth != nil {
-					m.Content.Auth = &store.JSON[mail.AuthResult]{V: *tt.auth}
-				}
-			})
-			for _, path := range []string{
-				"/inboxes/" + in.ID, "/inboxes/" + in.ID + "?direction=in",
-				"/inboxes/" + in.ID + "/threads/" + m.ThreadID, "/messages/" + m.ID, "/messages/" + m.ID + "/reply",
-			} {
-				page := v.get(path).want(t, 200).has(t, tt.want...)
-				for _, text := range tt.without {
-					if strings.Contains(page.body, text) {
-						t.Errorf("%s: %s has %q", tt.title, path, text)
-					}
+	s := openSQLite(t)
+	in := storetest.Inbox(t, s.store, func(in *store.Inbox) { in.AccountID = s.account })
+	v := s.visitAsUser(t)
+	for _, tt := range tests {
+		m := storetest.Received(t, s.store, in, func(m *store.NewMessage) {
+			m.Addresses.V.From = &mail.Address{Name: tt.name, Email: "evil@evil.example"}
+			m.Subject = "About " + strings.Fields(tt.title)[0]
+			if tt.auth != nil {
+				m.Content.Auth = &store.JSON[mail.AuthResult]{V: *tt.auth}
+			}
+		})
+		for _, path := range []string{
+			"/inboxes/" + in.ID, "/inboxes/" + in.ID + "?direction=in",
+			"/inboxes/" + in.ID + "/threads/" + m.ThreadID, "/messages/" + m.ID, "/messages/" + m.ID + "/reply",
+		} {
+			page := v.get(path).want(t, 200).has(t, tt.want...)
+			for _, text := range tt.without {
+				if strings.Contains(page.body, text) {
+					t.Errorf("%s: %s has %q", tt.title, path, text)
 				}
 			}
-			_, err := s.api.DeleteMessage(s.asUser(t), gen.DeleteMessageParams{MessageID: m.ID}) // so that each list holds one
-			must(t, err)
 		}
-	})
+		_, err := s.api.DeleteMessage(s.asUser(t), gen.DeleteMessageParams{MessageID: m.ID}) // so that each list holds one
+		must(t, err)
+	}
 }

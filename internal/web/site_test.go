@@ -64,16 +64,18 @@ type options struct {
 	approvers []string
 }
 
-// each runs test on both engines, each time with a site of its own.
-func each(t *testing.T, test func(t *testing.T, s *site), opts ...options) {
+// openSite starts a site for a test that runs beside others, on the engine of the test.
+func openSite(t *testing.T, opts ...options) *site {
 	t.Helper()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) { test(t, newSite(t, cfg, opts...)) })
+	t.Parallel()
+	return newSite(t, storetest.Config(t, storetest.Engines(t)[0]), opts...)
 }
 
-// oneEngine runs test with a site on SQLite: for what the database has no part in.
-func oneEngine(t *testing.T, test func(t *testing.T, s *site), opts ...options) {
+// openSQLite is openSite on SQLite: for what the database has no part in.
+func openSQLite(t *testing.T, opts ...options) *site {
 	t.Helper()
-	test(t, newSite(t, storetest.Config(t, storetest.SQLite), opts...))
+	t.Parallel()
+	return newSite(t, storetest.Config(t, storetest.SQLite), opts...)
 }
 
 // newSite starts a site on the store of cfg. Its clock begins with the real time,

@@ -26,32 +26,34 @@ import (
 
 // TestEveryLinkAndFormWorks sets a password with a one-time link, signs in, follows
 // every link and submits every form of every page. No response may have a status of
-// 400 or more, no form may be refused by a notice, and every route must be used.
+// 400 or more, no form may be refused by a notice, every route must be used, and every form
+// that deletes something is behind a first click.
 func TestEveryLinkAndFormWorks(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *site) {
-		hooks, inbox := fillForWalk(t, s)
-		link, token := web.NewLink(s.clock.Now())
-		_, err := s.store.CreateUser(t.Context(), s.account, "walker@example.com", store.RoleAdmin, link)
-		must(t, err)
-		w := newWalk(t, s)
-		w.hooks, w.inbox = hooks, inbox
-		w.visit("/setup/"+token, "the test")
-		s.connect(t, "Walk client")
-		w.addLink(s.authorization(t, "Another client", "https://client.example/callback"), "/")
-		w.run()
-		for _, route := range routes(t) {
-			if !w.used[route] {
-				t.Errorf("no link or form of the pages that were visited leads to %s", route)
-			}
+	s := openSite(t, options{undo: undoInWalk})
+	hooks, inbox := fillForWalk(t, s)
+	link, token := web.NewLink(s.clock.Now())
+	_, err := s.store.CreateUser(t.Context(), s.account, "walker@example.com", store.RoleAdmin, link)
+	must(t, err)
+	w := newWalk(t, s)
+	w.hooks, w.inbox = hooks, inbox
+	w.visit("/setup/"+token, "the test")
+	s.connect(t, "Walk client")
+	w.addLink(s.authorization(t, "Another client", "https://client.example/callback"), "/")
+	w.run()
+	for _, route := range routes(t) {
+		if !w.used[route] {
+			t.Errorf("no link or form of the pages that were visited leads to %s", route)
 		}
-		usage, err := s.api.GetUsage(s.asUser(t))
-		must(t, err)
-		if usage.Stopped {
-			t.Error("sending is still stopped after the walk")
-		}
-		t.Logf("%d addresses visited, %d forms submitted", len(w.visited), w.submitted)
-	}, options{undo: undoInWalk})
+	}
+	if len(w.asking) != 11 {
+		t.Errorf("the forms that delete are %v, want 11 kinds", w.asking)
+	}
+	usage, err := s.api.GetUsage(s.asUser(t))
+	must(t, err)
+	if usage.Stopped {
+		t.Error("sending is still stopped after the walk")
+	}
+	t.Logf("%d addresses visited, %d forms submitted", len(w.visited), w.submitted)
 }
 
 // undoInWalk is longer than the walk takes from an approval to its undo, during
@@ -133,6 +135,7 @@ type walk struct {
 	known     map[string]bool // forms, by key
 	counts    map[string]int  // submitted forms, by the route
 	used      map[string]bool // routes
+	asking    map[string]bool // routes that delete something
 	submitted int
 }
 
@@ -148,7 +151,7 @@ func newWalk(t *testing.T, s *site) *walk {
 	must(t, err)
 	return &walk{
 		t: t, v: s.visit(t), base: base,
-		visited: map[string]bool{}, known: map[string]bool{}, counts: map[string]int{}, used: map[string]bool{},
+		visited: map[string]bool{}, known: map[string]bool{}, counts: map[string]int{}, used: map[string]bool{}, asking: map[string]bool{},
 	}
 }
 
@@ -317,6 +320,12 @@ func (w *walk) collect(a response, at string) {
 	}
 	for _, form := range formsOf(doc) {
 		key, route := w.keyOf(form, at)
+		if slices.Contains([]string{"delete", "revoke", "cancel", "rotate"}, route[strings.LastIndexByte(route, '/')+1:]) {
+			w.asking[route] = true
+			if !isFolded(form) {
+				w.t.Errorf("%s: %s does not ask for confirmation", at, route)
+			}
+		}
 		if !w.known[key] {
 			w.known[key] = true
 			w.forms = append(w.forms, foundForm{at, key, route})
@@ -527,4 +536,14 @@ func routes(t *testing.T) []string {
 		t.Fatalf("only %d routes found in the source: %v", len(all), all)
 	}
 	return all
+}
+
+// isFolded reports whether a form is in a closed <details>, which a click opens.
+func isFolded(form *html.Node) bool {
+	for n := range form.Ancestors() {
+		if n.Data == "details" && !has(n, "open") {
+			return true
+		}
+	}
+	return false
 }
