@@ -18,15 +18,6 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	s := serve(t, t.TempDir())
 	_, inbox := s.call(t, s.key, http.MethodPost, "/v1/inboxes", `{"name":"slow"}`)
-	c, err := smtp.Dial(s.smtp)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
-	err = errors.Join(c.Mail("a@example.org"), c.Rcpt("slow@postroom.localhost"))
-	if _, begun := c.Data(); err != nil || begun != nil {
-		t.Fatal(err, begun)
-	}
 	wait, err := net.Dial("tcp", strings.TrimPrefix(s.api, "http://"))
 	if err != nil {
 		t.Fatal(err)
@@ -35,6 +26,16 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	request := fmt.Sprintf("GET /v1/inboxes/%s/messages/wait?timeout=120 HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\n\r\n", inbox["id"], s.key)
 	if _, err := io.WriteString(wait, request); err != nil {
 		t.Fatal(err)
+	}
+	// While mail is begun, the request arrives.
+	c, err := smtp.Dial(s.smtp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	err = errors.Join(c.Mail("a@example.org"), c.Rcpt("slow@postroom.localhost"))
+	if _, begun := c.Data(); err != nil || begun != nil {
+		t.Fatal(err, begun)
 	}
 	s.signal(t, os.Interrupt)
 	// The response to the wait shows that the shutdown has begun, which waits for the mail.
