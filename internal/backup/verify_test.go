@@ -25,7 +25,7 @@ func TestVerifyFindsNothingInAnIntactInstallation(t *testing.T) {
 		s := storetest.OpenConfig(t, cfg)
 		fillMixed(t, s, cfg.Blobs)
 		v, err := backup.Verify(t.Context(), s, cfg.Blobs, func(line string) { t.Error(line) })
-		if err != nil || v.Damage != 0 || v.Messages < 1000 || v.Unsummed > 20 {
+		if err != nil || v.Damage != 0 || v.Messages < 300 || v.Unsummed > 20 {
 			t.Errorf("%+v, %v", v, err)
 		}
 	})
