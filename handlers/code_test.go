@@ -261,11 +261,11 @@ func TestNewestCodeWins(t *testing.T) {
 				t.Errorf("call %d: %t %v", i, first, err)
 			}
 		}
-		if n, err := s.store.SweepTakenCodes(t.Context()); n != 0 || err != nil {
+		if n, err := s.store.Sweep(t.Context(), "codes_taken"); n != 0 || err != nil {
 			t.Errorf("swept %d too early: %v", n, err)
 		}
 		s.clock.Add(25 * time.Hour)
-		if n, err := s.store.SweepTakenCodes(t.Context()); n != 1 || err != nil {
+		if n, err := s.store.Sweep(t.Context(), "codes_taken"); n != 1 || err != nil {
 			t.Errorf("swept %d: %v", n, err)
 		}
 	})

@@ -17,7 +17,7 @@ import (
 func (s *server) index(t *testing.T, n int) {
 	t.Helper()
 	for n > 0 {
-		done, err := s.store.Index(t.Context(), "test", min(n, 50), search.Text)
+		done, err := s.store.Index(t.Context(), min(n, 50), search.Text)
 		if err != nil {
 			t.Fatal(err)
 		}

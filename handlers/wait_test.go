@@ -208,7 +208,7 @@ func TestWaitAfterADeletedMessage(t *testing.T) {
 		}
 		// Much later the position is forgotten, and the time in the id counts.
 		s.clock.Add(store.DeletedTTL + time.Hour)
-		if n, err := s.store.SweepDeleted(t.Context()); err != nil || n != 7 {
+		if n, err := s.store.Sweep(t.Context(), "deleted_messages"); err != nil || n != 7 {
 			t.Errorf("swept %d places, %v", n, err)
 		}
 		next := s.receive(t, in, "Subject: next").ID

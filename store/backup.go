@@ -490,7 +490,7 @@ var exported = []table{
 // notExported are the others: sessions and links end, the search index is made again, the
 // journal is about the old database, and the rest is known for minutes only.
 var notExported = []string{
-	"user_links", "user_sessions", "session_notes", "search_buckets", "search_lease", "search_index",
+	"user_links", "user_sessions", "session_notes", "search_buckets", "search_index",
 	"rate_limits", "mail_policies", "maintenance", "api_requests", "smtp_refusals",
 }
 

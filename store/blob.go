@@ -9,7 +9,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
 
@@ -83,9 +82,6 @@ func blobTime(key string) (time.Time, bool) {
 type BlobFolder struct {
 	root *os.Root
 	now  func() time.Time
-
-	mu      sync.Mutex
-	durable map[string]bool // folders whose own entry is surely on the disk
 }
 
 // OpenBlobFolder opens the folder dir, and makes it when it is missing. now
@@ -101,7 +97,7 @@ func OpenBlobFolder(dir string, now func() time.Time) (*BlobFolder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the blob folder: %w", err)
 	}
-	return &BlobFolder{root: root, now: now, durable: map[string]bool{}}, nil
+	return &BlobFolder{root, now}, nil
 }
 
 // Close closes the folder.
@@ -123,9 +119,12 @@ func (b *BlobFolder) Restore(_ context.Context, key string, r io.Reader, size in
 	dir, id := path.Split(key)
 	dir = path.Clean(dir)
 	temp := path.Join(dir, tempPrefix+id)
-	f, err := b.create(dir, temp)
+	if err := b.root.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return blobError(err)
+	}
+	f, err := b.root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return err
+		return blobError(err)
 	}
 	if err := fill(f, r, size); err != nil {
 		return errors.Join(blobError(err), b.remove(temp))
@@ -133,53 +132,10 @@ func (b *BlobFolder) Restore(_ context.Context, key string, r io.Reader, size in
 	if err := b.root.Rename(temp, key); err != nil {
 		return errors.Join(blobError(err), b.remove(temp))
 	}
-	return b.sync(dir)
-}
-
-// mkdir makes sure of a folder and its entry. Who comes second waits: another's
-// folder may be there but not on the disk.
-func (b *BlobFolder) mkdir(dir string) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.durable[dir] {
-		return nil
-	}
-	if err := b.root.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return blobError(err)
-	}
-	if err := b.sync("."); err != nil {
+	if err := b.sync(dir); err != nil {
 		return err
 	}
-	b.durable[dir] = true
-	return nil
-}
-
-// create makes a file in a folder, which someone may have removed since it was
-// made: then it is made once more.
-func (b *BlobFolder) create(dir, name string) (*os.File, error) {
-	const flags = os.O_CREATE | os.O_EXCL | os.O_WRONLY
-	if err := b.mkdir(dir); err != nil {
-		return nil, err
-	}
-	f, err := b.root.OpenFile(name, flags, 0o600)
-	if errors.Is(err, fs.ErrNotExist) {
-		b.forget(dir)
-		if err := b.mkdir(dir); err != nil {
-			return nil, err
-		}
-		f, err = b.root.OpenFile(name, flags, 0o600)
-	}
-	if err != nil {
-		return nil, blobError(err)
-	}
-	return f, nil
-}
-
-// forget lets mkdir make a folder again.
-func (b *BlobFolder) forget(dir string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.durable, dir)
+	return b.sync(".") // the folder may be new, and whoever made it may not have come to this yet
 }
 
 // fill writes the size bytes of r to the disk, and closes the file.

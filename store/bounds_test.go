@@ -79,7 +79,7 @@ func TestPagesThatAreCut(t *testing.T) {
 			}
 		}
 		check("nothing indexed")
-		if _, err := s.Index(t.Context(), "test", messages/2, subjectText); err != nil {
+		if _, err := s.Index(t.Context(), messages/2, subjectText); err != nil {
 			t.Fatal(err)
 		}
 		check("half of it indexed")

@@ -63,7 +63,7 @@ func TestNodeWithAWrongClockNeitherDeletesNorClaims(t *testing.T) {
 		if due, _, err := wrong.InboxesToExpire(t.Context(), 0); err != nil || len(due) > 0 {
 			t.Errorf("%v ahead: inboxes %v are to expire, %v", ahead, due, err)
 		}
-		if n, err := wrong.SweepEvents(t.Context()); err != nil || n > 0 {
+		if n, err := wrong.Sweep(t.Context(), "events"); err != nil || n > 0 {
 			t.Errorf("%v ahead: swept %d events, %v", ahead, n, err)
 		}
 		if claimed, err := wrong.ClaimRecipients(t.Context(), 10, time.Minute, nil); err != nil || len(claimed) > 0 {

@@ -60,7 +60,7 @@ func comeAndGo(t *testing.T, s *store.Store, in store.Inbox) {
 			t.Error(err)
 			return
 		}
-		if _, err := s.Index(t.Context(), "test", 15, subjectText); err != nil {
+		if _, err := s.Index(t.Context(), 15, subjectText); err != nil {
 			t.Error(err)
 		}
 		for _, m := range ms {

@@ -37,18 +37,9 @@ const (
 // Metadata and Tags, and returns it as stored. With once, the response is cached
 // too. It returns ErrContactExists if the address is another contact's.
 func (s *Store) CreateContact(ctx context.Context, c Contact, once *Once) (Contact, error) {
-	const q = `
-		INSERT INTO contacts (` + contactWritten + `)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
-		ON CONFLICT (account_id, email_fold) DO NOTHING
-		RETURNING ` + contactColumns
-	now := s.now()
 	var out []Contact
-	err := s.inTx(ctx, "create contact", func(tx *sqlx.Tx) error {
-		out = nil
-		err := tx.SelectContext(ctx, &out, q, c.AccountID, NewID("con_", now), c.Email, c.EmailFold, c.FirstName, c.LastName,
-			c.Metadata, c.Tags, NewTime(now))
-		if err != nil {
+	err := s.inTx(ctx, "create contact", func(tx *sqlx.Tx) (err error) {
+		if out, err = s.insertContact(ctx, tx, c); err != nil {
 			return err
 		}
 		if len(out) == 0 {
@@ -60,6 +51,18 @@ func (s *Store) CreateContact(ctx context.Context, c Contact, once *Once) (Conta
 		return Contact{}, err
 	}
 	return out[0], nil
+}
+
+// insertContact returns the contact as stored, or none if another one has the address.
+func (s *Store) insertContact(ctx context.Context, tx *sqlx.Tx, c Contact) (out []Contact, err error) {
+	const q = `
+		INSERT INTO contacts (` + contactWritten + `)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
+		ON CONFLICT (account_id, email_fold) DO NOTHING
+		RETURNING ` + contactColumns
+	now := s.now()
+	return out, s.prepared.Select(ctx, tx, &out, q, c.AccountID, NewID("con_", now), c.Email, c.EmailFold, c.FirstName, c.LastName,
+		c.Metadata, c.Tags, NewTime(now))
 }
 
 // Contact returns the account's contact.
@@ -92,7 +95,7 @@ func (s *Store) UpdateContact(ctx context.Context, accountID int64, id string, e
 		}
 		edit(&c)
 		c.UpdatedAt = NewTime(s.now())
-		err := saveContact(ctx, tx, c)
+		err := s.saveContact(ctx, tx, c)
 		if s.engine.Fault(err) == engine.Duplicate {
 			return fmt.Errorf("address %s: %w", c.Email, ErrContactExists)
 		}
@@ -101,12 +104,12 @@ func (s *Store) UpdateContact(ctx context.Context, accountID int64, id string, e
 	return c, err
 }
 
-func saveContact(ctx context.Context, tx *sqlx.Tx, c Contact) error {
+func (s *Store) saveContact(ctx context.Context, tx *sqlx.Tx, c Contact) error {
 	const q = `
 		UPDATE contacts
 		   SET email = $2, email_fold = $3, first_name = $4, last_name = $5, metadata = $6, tags = $7, updated_at = $8
 		 WHERE seq = $1`
-	_, err := tx.ExecContext(ctx, q, c.Seq, c.Email, c.EmailFold, c.FirstName, c.LastName, c.Metadata, c.Tags, c.UpdatedAt)
+	_, err := s.prepared.Exec(ctx, tx, q, c.Seq, c.Email, c.EmailFold, c.FirstName, c.LastName, c.Metadata, c.Tags, c.UpdatedAt)
 	return err
 }
 
@@ -143,21 +146,16 @@ func (s *Store) UpsertContacts(ctx context.Context, accountID int64, in []Contac
 	var counts ContactCounts
 	err := s.inTx(ctx, "upsert contacts", func(tx *sqlx.Tx) error {
 		counts = ContactCounts{}
-		for left := in; len(left) > 0; {
-			made := map[string]bool{}
-			for chunk := range slices.Chunk(left, contactChunk) {
-				if err := s.insertContacts(ctx, tx, accountID, chunk, made); err != nil {
-					return err
-				}
-			}
-			known := slices.DeleteFunc(slices.Clone(left), func(i ContactInput) bool { return made[i.EmailFold] })
-			edited, err := s.editContacts(ctx, tx, accountID, known)
-			if err != nil {
+		for _, i := range in {
+			created, err := s.upsertContact(ctx, tx, accountID, i)
+			switch {
+			case err != nil:
 				return err
+			case created:
+				counts.Created++
+			default:
+				counts.Updated++
 			}
-			counts.Created, counts.Updated = counts.Created+len(made), counts.Updated+len(edited)
-			// Who was there when it was to be made may be deleted by now.
-			left = slices.DeleteFunc(known, func(i ContactInput) bool { return edited[i.EmailFold] })
 		}
 		return s.cacheResponse(ctx, tx, once, "", counts)
 	})
@@ -174,57 +172,25 @@ func lastOfEach(in []ContactInput) []ContactInput {
 	return slices.CompactFunc(in, func(a, b ContactInput) bool { return a.EmailFold == b.EmailFold })
 }
 
-// insertContacts makes those contacts whose addresses no one has, and adds them
-// to made.
-func (s *Store) insertContacts(ctx context.Context, tx *sqlx.Tx, accountID int64, in []ContactInput, made map[string]bool) error {
-	now := s.now()
-	rows := make([]newRow, len(in))
-	for n, i := range in {
-		c := Contact{
-			Metadata: JSON[json.RawMessage]{V: json.RawMessage(`{}`)}, Tags: JSON[Labels]{V: Labels{}},
+// upsertContact makes a contact, or changes the one that has the address.
+func (s *Store) upsertContact(ctx context.Context, tx *sqlx.Tx, accountID int64, i ContactInput) (created bool, err error) {
+	q := `SELECT ` + contactColumns + ` FROM contacts WHERE account_id = $1 AND email_fold = $2` + s.engine.LockRow()
+	for { // another call may create or delete it between two statements
+		var found []Contact
+		if err := s.prepared.Select(ctx, tx, &found, q, accountID, i.EmailFold); err != nil {
+			return false, err
 		}
-		i.Edit(&c)
-		rows[n] = newRow{`contacts (` + contactWritten + `)`, []any{
-			accountID, NewID("con_", now), i.Email, i.EmailFold, c.FirstName, c.LastName, c.Metadata, c.Tags, NewTime(now), NewTime(now),
-		}, ` ON CONFLICT (account_id, email_fold) DO NOTHING RETURNING email_fold`}
-	}
-	var folds []string
-	q, args := s.insertStatement(rows)
-	if err := tx.SelectContext(ctx, &folds, q, args...); err != nil {
-		return err
-	}
-	for _, fold := range folds {
-		made[fold] = true
-	}
-	return nil
-}
-
-// editContacts changes the contacts with these addresses, and returns the
-// addresses that it found.
-func (s *Store) editContacts(ctx context.Context, tx *sqlx.Tx, accountID int64, in []ContactInput) (map[string]bool, error) {
-	const q = `SELECT ` + contactColumns + ` FROM contacts WHERE account_id = ? AND email_fold IN (?) ORDER BY email_fold`
-	edited := make(map[string]bool, len(in))
-	if len(in) == 0 {
-		return edited, nil
-	}
-	byFold := make(map[string]ContactInput, len(in))
-	folds := make([]string, 0, len(in))
-	for _, i := range in {
-		byFold[i.EmailFold] = i
-		folds = append(folds, i.EmailFold)
-	}
-	var found []Contact
-	if err := selectIn(ctx, tx, &found, q+s.engine.LockRow(), accountID, folds); err != nil {
-		return nil, err
-	}
-	for _, c := range found {
-		i := byFold[c.EmailFold]
-		i.Edit(&c)
-		c.Email, c.UpdatedAt = i.Email, NewTime(s.now())
-		if err := saveContact(ctx, tx, c); err != nil {
-			return nil, err
+		if len(found) > 0 {
+			c := found[0]
+			i.Edit(&c)
+			c.Email, c.UpdatedAt = i.Email, NewTime(s.now())
+			return false, s.saveContact(ctx, tx, c)
 		}
-		edited[c.EmailFold] = true
+		c := Contact{Metadata: JSON[json.RawMessage]{V: json.RawMessage(`{}`)}, Tags: JSON[Labels]{V: Labels{}}}
+		i.Edit(&c)
+		c.AccountID, c.Email, c.EmailFold = accountID, i.Email, i.EmailFold
+		if found, err = s.insertContact(ctx, tx, c); err != nil || len(found) > 0 {
+			return true, err
+		}
 	}
-	return edited, nil
 }

@@ -103,6 +103,9 @@ type Event struct {
 
 const eventColumns = `e.seq, e.account_id, e.id, e.type, i.id AS inbox_id, m.id AS message_id, m.seq AS message_seq, e.test_mode, e.data, e.created_at`
 
+// eventNames are the eventColumns by their names.
+const eventNames = `seq, account_id, id, type, inbox_id, message_id, message_seq, test_mode, data, created_at`
+
 const eventTables = ` FROM events e LEFT JOIN inboxes i ON i.seq = e.inbox_seq LEFT JOIN messages m ON m.seq = e.message_seq`
 
 // WebhookEventData is the data of a test event.
@@ -178,31 +181,19 @@ func (s *Store) insertEvents(ctx context.Context, tx *sqlx.Tx, events []newEvent
 	return s.insert(ctx, tx, rows...)
 }
 
-// SweepEvents deletes some of the events that are older than EventTTL and were counted,
-// and returns how many; 0 means that there were none.
-func (s *Store) SweepEvents(ctx context.Context) (int, error) {
-	if may, err := s.mayDelete(ctx); !may {
-		return 0, err
-	}
+// sweepEvents deletes some of the events that are older than EventTTL and were counted.
+func (s *Store) sweepEvents(ctx context.Context) (int, error) {
 	if n, err := s.CountEvents(ctx); err != nil { // so that few wait for the next round
 		return n, err
 	}
-	return s.sweepOld(ctx, "events", EventTTL, ` AND seq <= `+countedTo)
-}
-
-const eventsOfMessage = `SELECT ` + eventColumns + eventTables + `
-	WHERE e.account_id = $1 AND e.message_seq = $2 AND e.type NOT IN ('message.received', 'message.queued')`
-
-// MessageEvents returns the events of an email or a sent message, oldest first, at
-// most limit. Events are kept for EventTTL.
-func (s *Store) MessageEvents(ctx context.Context, accountID, messageSeq int64, limit int) ([]Event, error) {
-	const q = eventsOfMessage + ` ORDER BY e.seq LIMIT $3`
-	return readAll[Event](ctx, s, "events of a message", q, accountID, messageSeq, limit)
+	return s.sweepLog(ctx, "events", EventTTL, ` AND seq <= `+countedTo)
 }
 
 // ListMessageEvents returns a page of the events of an email or a sent message, oldest
-// first.
+// first. Events are kept for EventTTL.
 func (s *Store) ListMessageEvents(ctx context.Context, accountID, messageSeq int64, p Page) (List[Event], error) {
+	const q = `SELECT ` + eventColumns + eventTables + `
+		WHERE e.account_id = $1 AND e.message_seq = $2 AND e.type NOT IN ('message.received', 'message.queued') AND e.seq > $3 ORDER BY e.seq LIMIT $4`
 	scope := fmt.Sprintf("events/of/%d", messageSeq)
 	var after position
 	if p.Cursor != "" {
@@ -211,7 +202,6 @@ func (s *Store) ListMessageEvents(ctx context.Context, accountID, messageSeq int
 			return List[Event]{}, err
 		}
 	}
-	const q = eventsOfMessage + ` AND e.seq > $3 ORDER BY e.seq LIMIT $4`
 	rows, err := readAll[Event](ctx, s, "events of a message", q, accountID, messageSeq, after.Seq, p.Limit+1)
 	return page(s, scope, p.Limit, rows, func(e Event) position { return position{Seq: e.Seq} }), err
 }

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/work"
@@ -169,32 +169,22 @@ func (s *Store) ListEvents(ctx context.Context, accountID int64, f EventFilter, 
 		return List[Event]{}, err
 	}
 	r := eventReader{store: s, account: accountID, filter: f, limit: p.Limit, after: after}
-	tail := s.TailEvents()
-	var waited time.Duration
-	for pause := time.Millisecond; ; pause *= 2 {
-		upTo, known, _, err := tail.Settle(ctx)
-		if err != nil {
-			return List[Event]{}, err
+	full, err := r.read(ctx, s.wake.settled.Load())
+	if err == nil && !full {
+		var upTo int64
+		if upTo, err = s.settledTo(ctx, s.engine.EventLog); err == nil {
+			_, err = r.read(ctx, upTo)
 		}
-		if !known { // some transactions are still open
-			upTo = s.wake.settled.Load()
-		}
-		full, err := r.read(ctx, upTo)
-		if err != nil {
-			return List[Event]{}, err
-		}
-		next, err := s.EventsOf(ctx, accountID, r.after, math.MaxInt64, 1)
-		if err != nil || len(next) == 0 { // this is the end of the log
-			return List[Event]{Rows: r.rows}, err
-		}
-		if full || known || waited >= s.limits.settle {
-			return List[Event]{Rows: r.rows, Cursor: s.cursors.make(scope, position{Seq: r.after})}, nil
-		}
-		if !work.Pause(ctx, pause, nil) {
-			return List[Event]{}, s.wrap(ctx.Err(), "list events")
-		}
-		waited += pause
 	}
+	if err != nil {
+		return List[Event]{}, err
+	}
+	l := List[Event]{Rows: r.rows}
+	next, err := s.EventsOf(ctx, accountID, r.after, math.MaxInt64, 1)
+	if len(next) > 0 {
+		l.Cursor = s.cursors.make(scope, position{Seq: r.after})
+	}
+	return l, err
 }
 
 // eventReader reads the events of one page, each once.
@@ -456,6 +446,7 @@ func (s *Store) WakeInbox(inboxSeq int64) *Wake {
 // in memory, so that a message costs no query for those that wait for others. Only
 // the fields of a filter for one inbox count, without its text, thread and place.
 func (s *Store) WakeMatching(f MessageFilter) *Wake {
+	f.from = likeRegexp(f.FromLike)
 	return s.wake.subscribe(&Wake{topic: topic{topicInbox, f.InboxSeq}, filter: &f})
 }
 
@@ -575,40 +566,28 @@ func arrivalOf(m *Message, subjectFold string) arrival {
 func (f *MessageFilter) mayMatch(a arrival) bool {
 	return (f.Direction == "" || f.Direction == a.Direction) && (f.Status == "" || f.Status == a.Status) &&
 		(f.Since == nil || !a.CreatedAt.Before(f.Since.Time)) && (!f.HasCode || a.HasCode) && (!f.HasLink || a.HasLink) && a.Safety.AtLeast(f.Safety) &&
-		strings.Contains(a.Subject, f.Subject) && (f.FromLike == "" || matchesLike(f.FromLike, a.FromEmail))
+		strings.Contains(a.Subject, f.Subject) && (f.FromLike == "" || f.from.MatchString(a.FromEmail))
 }
 
-// matchesLike reports whether text matches a LIKE pattern with the escape \. It takes
-// at most len(pattern) × len(text) steps.
-func matchesLike(pattern, text string) bool {
-	star, from := -1, 0 // the last %, and where in text it was tried
-	p, t := 0, 0
-	for t < len(text) {
-		if p < len(pattern) {
-			switch c := pattern[p]; {
-			case c == '%':
-				star, from = p, t
-				p++
-				continue
-			case c == '_':
-				_, size := utf8.DecodeRuneInString(text[t:])
-				p, t = p+1, t+size
-				continue
-			case c == '\\' && p+1 < len(pattern) && pattern[p+1] == text[t]:
-				p, t = p+2, t+1
-				continue
-			case c != '\\' && c == text[t]:
-				p, t = p+1, t+1
-				continue
-			}
+// likeRegexp returns a LIKE pattern with the escape \ as a regular expression.
+func likeRegexp(pattern string) *regexp.Regexp {
+	var re strings.Builder
+	escaped := false
+	for _, c := range storable(pattern) {
+		switch {
+		case !escaped && c == '\\':
+			escaped = true
+			continue
+		case !escaped && c == '%':
+			re.WriteString(".*")
+		case !escaped && c == '_':
+			re.WriteString(".")
+		default:
+			re.WriteString(regexp.QuoteMeta(string(c)))
 		}
-		if star < 0 {
-			return false
-		}
-		from++
-		p, t = star+1, from
+		escaped = false
 	}
-	return strings.Trim(pattern[p:], "%") == ""
+	return regexp.MustCompile("(?s)^" + re.String() + "$")
 }
 
 // close ends all subscriptions: every C is closed.

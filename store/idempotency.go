@@ -137,12 +137,3 @@ func (s *Store) dropInboxResponses(ctx context.Context, in Inbox) error {
 	}
 	return nil
 }
-
-// SweepCachedResponses deletes some of the expired responses and returns how many;
-// 0 means that there were none.
-func (s *Store) SweepCachedResponses(ctx context.Context) (int, error) {
-	if may, err := s.mayDelete(ctx); !may {
-		return 0, err
-	}
-	return s.sweepBefore(ctx, "idempotency", "account_id, operation, key", "created_at", NewTime(s.now().Add(-CachedResponseTTL)))
-}

@@ -37,7 +37,7 @@ func TestCachedResponseExpiresAfterADay(t *testing.T) {
 		if _, err := create(); !errors.Is(err, store.ErrIdempotencyRaced) {
 			t.Errorf("within the day: got %v, want ErrIdempotencyRaced", err)
 		}
-		if n, err := s.SweepCachedResponses(t.Context()); n != 0 || err != nil {
+		if n, err := s.Sweep(t.Context(), "idempotency"); n != 0 || err != nil {
 			t.Errorf("swept %d, %v, want none", n, err)
 		}
 		clock.Add(time.Millisecond)
@@ -57,7 +57,7 @@ func TestCachedResponseExpiresAfterADay(t *testing.T) {
 			t.Errorf("the response was not replaced: %s, want %s", stored.ID, second.ID)
 		}
 		clock.Add(store.CachedResponseTTL)
-		if n, err := s.SweepCachedResponses(t.Context()); n != 1 || err != nil {
+		if n, err := s.Sweep(t.Context(), "idempotency"); n != 1 || err != nil {
 			t.Errorf("swept %d, %v, want 1", n, err)
 		}
 	})

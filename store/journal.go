@@ -101,47 +101,15 @@ func (s *Store) SMTPRefusals(ctx context.Context, p Page) (List[SMTPRefusal], er
 		func(r SMTPRefusal) int64 { return r.Seq })
 }
 
-// SweepJournal deletes some API requests and refused SMTP sessions that are older than
-// JournalTTL, and returns how many; 0 means that there were none.
-func (s *Store) SweepJournal(ctx context.Context) (int, error) {
-	if may, err := s.mayDelete(ctx); !may {
-		return 0, err
-	}
-	n, err := s.sweepOld(ctx, "api_requests", JournalTTL, "")
-	if err != nil {
-		return n, err
-	}
-	more, err := s.sweepOld(ctx, "smtp_refusals", JournalTTL, "")
-	return n + more, err
-}
-
 // LatestEvents returns a page of the events of the account, newest first: those whose
 // type begins with kind. It reads only so many events for one page that the page may
 // hold fewer than the limit, or none, and yet not be the last.
 func (s *Store) LatestEvents(ctx context.Context, accountID int64, kind string, p Page) (List[Event], error) {
-	const q = `SELECT ` + eventColumns + eventTables + ` WHERE e.account_id = $1 AND e.seq < $2 ORDER BY e.seq DESC LIMIT $3`
 	scope := fmt.Sprintf("latest events/%d/%q", accountID, kind)
-	before, err := s.beforeSeq(scope, p.Cursor)
-	if err != nil {
-		return List[Event]{}, err
+	filter := func(w *where) {
+		w.add("type NOT IN (?, ?)", EventWebhookTest, EventInboxDeleted)
+		w.add(`type LIKE ? ESCAPE '\'`, escapeLike(kind)+"%")
 	}
-	most := p.Limit
-	if kind != "" {
-		most = max(p.Limit, s.limits.listScan)
-	}
-	events, err := readAll[Event](ctx, s, "latest events", q, accountID, before, most+1)
-	if err != nil {
-		return List[Event]{}, err
-	}
-	var l List[Event]
-	for i, e := range events {
-		if i == most || len(l.Rows) == p.Limit {
-			l.Cursor = s.cursors.make(scope, position{Seq: events[i-1].Seq})
-			break
-		}
-		if !e.Type.Internal() && strings.HasPrefix(string(e.Type), kind) {
-			l.Rows = append(l.Rows, e)
-		}
-	}
-	return l, nil
+	return listFiltered(ctx, s, p, scope, "latest events", `SELECT `+eventColumns+eventTables, conditions("e.account_id = ?", accountID), "e.seq",
+		eventNames, filter, func(e Event) int64 { return e.Seq })
 }

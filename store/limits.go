@@ -82,8 +82,6 @@ const (
 	// claimRounds is how often a claim of deliveries looks again after all that it found
 	// were put off.
 	claimRounds = 8
-	// contactChunk is the most contacts that one statement inserts.
-	contactChunk = 100
 	// maxFollowed is the most new events for which inboxes are woken one by one; for
 	// more, all are woken.
 	maxFollowed = 2000
@@ -156,6 +154,8 @@ const (
 	CachedResponseTTL = day
 	// takenCodeTTL is how long a helper remembers that it returned a code.
 	takenCodeTTL = day
+	// correspondentTTL is how long the first mail from an address is remembered.
+	correspondentTTL = 400 * day
 	// blobTTL is how long a blob is kept that no row names. A row may name a blob
 	// only in the first half of that time (checkBlobs), so that no row names a blob
 	// that was removed.

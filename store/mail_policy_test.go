@@ -40,14 +40,14 @@ func TestMailPolicies(t *testing.T) {
 		if _, err := s.MailPolicy(ctx, "other.example"); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("of another domain: %v", err)
 		}
-		if n, err := s.SweepMailPolicies(ctx); n != 0 || err != nil {
+		if n, err := s.Sweep(ctx, "mail_policies"); n != 0 || err != nil {
 			t.Errorf("swept %d, %v, want what holds to stay", n, err)
 		}
 		clock.Add(2 * time.Hour)
 		if _, err := s.MailPolicy(ctx, "out.example"); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("a policy that is over: %v", err)
 		}
-		if n, err := s.SweepMailPolicies(ctx); n != 1 || err != nil {
+		if n, err := s.Sweep(ctx, "mail_policies"); n != 1 || err != nil {
 			t.Errorf("swept %d, %v, want 1", n, err)
 		}
 	})

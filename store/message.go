@@ -146,27 +146,17 @@ func (s *Store) AnyMessage(ctx context.Context, accountID int64, id string) (Mes
 // SimulatedHeader returns one of these Message-IDs that an inbox has a message with, but
 // only simulated ones, or "".
 func (s *Store) SimulatedHeader(ctx context.Context, inboxSeq int64, headerIDs []string) (string, error) {
-	const q = `SELECT DISTINCT header_id, test_mode FROM messages WHERE inbox_seq = ? AND header_hash IN (?)`
+	const q = `SELECT header_id FROM messages WHERE inbox_seq = ? AND header_hash IN (?)
+		GROUP BY header_id HAVING sum(CASE WHEN test_mode THEN 0 ELSE 1 END) = 0`
 	if len(headerIDs) == 0 {
 		return "", nil
 	}
-	hashes := make([]int64, len(headerIDs))
-	for i, id := range headerIDs {
-		hashes[i] = hash64(id)
-	}
-	var found []struct {
-		HeaderID string `db:"header_id"`
-		TestMode bool   `db:"test_mode"`
-	}
-	if err := selectIn(ctx, s.read, &found, q, inboxSeq, hashes); err != nil {
+	var simulated []string
+	if err := selectIn(ctx, s.read, &simulated, q, inboxSeq, each(headerIDs, hash64)); err != nil {
 		return "", s.wrap(err, "simulated message")
 	}
-	live := map[string]bool{}
-	for _, m := range found {
-		live[m.HeaderID] = live[m.HeaderID] || !m.TestMode
-	}
 	for _, id := range headerIDs {
-		if real, known := live[id]; known && !real {
+		if slices.Contains(simulated, id) {
 			return id, nil
 		}
 	}
@@ -246,33 +236,9 @@ func (s *Store) TakeCode(ctx context.Context, accountID int64, caller, messageID
 	return n == 1, err
 }
 
-// SweepTakenCodes forgets some of the codes that were taken more than a day ago
-// and returns how many; 0 means that there were none.
-func (s *Store) SweepTakenCodes(ctx context.Context) (int, error) {
-	if may, err := s.mayDelete(ctx); !may {
-		return 0, err
-	}
-	return s.sweepBefore(ctx, "codes_taken", "account_id, caller, message_id", "created_at", NewTime(s.now().Add(-takenCodeTTL)))
-}
-
-// correspondentTTL is how long the first mail from an address is remembered.
-const correspondentTTL = 400 * 24 * time.Hour
-
-// SweepCorrespondents forgets some of those who first wrote more than 400 days ago and
-// returns how many; 0 means that there were none.
-func (s *Store) SweepCorrespondents(ctx context.Context) (int, error) {
-	if may, err := s.mayDelete(ctx); !may {
-		return 0, err
-	}
-	return s.sweepBefore(ctx, "correspondents", "account_id, address", "created_at", NewTime(s.now().Add(-correspondentTTL)))
-}
-
-// fill reads the content and the recipients of the messages.
-func (s *Store) fill(ctx context.Context, ms []Message) error {
-	return s.fillWith(ctx, ms, contentColumns)
-}
-
-func (s *Store) fillWith(ctx context.Context, ms []Message, columns string) error {
+// fill reads the recipients of the messages, and these columns of their content, unless it
+// was read before.
+func (s *Store) fill(ctx context.Context, ms []Message, columns string) error {
 	bySeq := keyed(ms, seqOfMessage)
 	var all, out []int64
 	for i := range ms {
@@ -288,12 +254,6 @@ func (s *Store) fillWith(ctx context.Context, ms []Message, columns string) erro
 		return err
 	}
 	return s.fillRecipients(ctx, bySeq, out)
-}
-
-// fillSummaries reads the recipients of the messages and the summary of their
-// content. It leaves content that was read before.
-func (s *Store) fillSummaries(ctx context.Context, ms []Message) error {
-	return s.fillWith(ctx, ms, summaryColumns)
 }
 
 func (s *Store) fillContents(ctx context.Context, bySeq map[int64]*Message, seqs []int64, columns string) error {
@@ -349,7 +309,7 @@ func (s *Store) DeleteMessage(ctx context.Context, accountID int64, id string) e
 	if err != nil {
 		return err
 	}
-	s.sweeps.unscrubbed.Store(true) // again: a scrub may have come before the commit
+	s.unscrubbed.Store(true) // again: a scrub may have come before the commit
 	if _, err := s.removeUnnamed(ctx, blobs); err != nil {
 		s.log.WarnContext(ctx, "blob left to be swept", "message_id", id, "error", err)
 	}

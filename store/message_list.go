@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -38,7 +39,7 @@ func (s *Store) ListMessages(ctx context.Context, f MessageFilter, p Page) (List
 	if f.WithText {
 		n, err = s.fillPage(ctx, found.messages)
 	} else {
-		err = s.fillSummaries(ctx, found.messages)
+		err = s.fill(ctx, found.messages, summaryColumns)
 	}
 	if err != nil {
 		return List[Message]{}, err
@@ -239,10 +240,11 @@ type MessageFilter struct {
 	Safety    mail.SafetyLevel // at least this level, or empty
 	After     *Place           // only messages that came after this one
 	Text      *TextQuery
-	WithText  bool // a list reads the whole content, and not its summary alone
+	WithText  bool `json:"-"` // a list reads the whole content, and not its summary alone
 
-	threadSeq int64   // of ThreadID
-	inboxes   []int64 // of InboxIDs, those that are there
+	threadSeq int64          // of ThreadID
+	inboxes   []int64        // of InboxIDs, those that are there
+	from      *regexp.Regexp // FromLike, of a filter that waits
 }
 
 // Place is where a message stands in its inbox.
@@ -323,22 +325,8 @@ func (f *MessageFilter) add(w *where) {
 
 // scope is what a cursor of this list holds for.
 func (f *MessageFilter) scope() string {
-	var since, until, after int64
-	if f.Since != nil {
-		since = f.Since.UnixMicro()
-	}
-	if f.Until != nil {
-		until = f.Until.UnixMicro()
-	}
-	if f.After != nil {
-		after = f.After.Seq
-	}
-	scope := fmt.Sprintf("messages/%d/%d/%t/%q/%q/%q/%q/%q/%q/%d/%t/%t/%d/%q/%d/%q/%s", f.AccountID, f.InboxSeq, f.InboxIDs != nil, f.InboxIDs,
-		f.Direction, f.Status, f.FromLike, f.Subject, f.ThreadID, since, f.HasCode, f.HasLink, after, f.ToLike, until, f.Label, f.Safety)
-	if f.Text != nil {
-		scope += fmt.Sprintf("/%q/%q", f.Text.Words, f.Text.Phrases)
-	}
-	return scope
+	text, _ := json.Marshal(f) // texts, numbers and times can always be written
+	return fmt.Sprintf("messages/%d/%s", f.AccountID, text)
 }
 
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
@@ -377,7 +365,7 @@ func (s *Store) fillPage(ctx context.Context, ms []Message) (int, error) {
 	filled, size := 0, 0
 	for filled < len(ms) && size < pageBytes {
 		n := portion(ms[filled:])
-		if err := s.fill(ctx, ms[filled:filled+n]); err != nil {
+		if err := s.fill(ctx, ms[filled:filled+n], contentColumns); err != nil {
 			return 0, err
 		}
 		for _, m := range ms[filled : filled+n] {

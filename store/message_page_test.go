@@ -115,7 +115,7 @@ func TestIndexKeepsFewContentsInMemory(t *testing.T) {
 		}
 		var read []weak.Pointer[store.Content]
 		held := 0
-		n, err := s.Index(t.Context(), "test", 64, func(m store.Message) (string, error) {
+		n, err := s.Index(t.Context(), 64, func(m store.Message) (string, error) {
 			if read = append(read, weak.Make(m.Content)); len(read) == messages {
 				runtime.GC()
 				for _, c := range read {

@@ -248,11 +248,11 @@ func (s *Store) Applications(ctx context.Context, accountID int64) ([]Applicatio
 	return readAll[Application](ctx, s, "connected applications", q, accountID, maxApplications)
 }
 
-// SweepGrants deletes some of the authorization codes that have expired and of the
+// sweepGrants deletes some of the authorization codes that have expired and of the
 // grants that have ended, and revokes the keys of these. Then it deletes applications
 // that no person has approved for ClientWaitTTL, or that have had no grant for
-// ClientTTL. It returns how many; 0 means that there were none.
-func (s *Store) SweepGrants(ctx context.Context) (int, error) {
+// ClientTTL.
+func (s *Store) sweepGrants(ctx context.Context) (int, error) {
 	const (
 		q = `SELECT ` + grantColumns + ` FROM oauth_grants
 			WHERE key_seq IS NULL AND code_expires_at <= $1 OR refresh_expires_at <= $1
@@ -261,9 +261,6 @@ func (s *Store) SweepGrants(ctx context.Context) (int, error) {
 		clients = `DELETE FROM oauth_clients WHERE (approved_at IS NULL AND created_at <= $1 OR approved_at <= $2)
 			AND NOT EXISTS (SELECT 1 FROM oauth_grants WHERE client_id = oauth_clients.id)`
 	)
-	if may, err := s.mayDelete(ctx); !may {
-		return 0, err
-	}
 	now := s.now()
 	var ended []Grant
 	err := s.inTx(ctx, "sweep grants", func(tx *sqlx.Tx) error {

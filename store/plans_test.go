@@ -114,7 +114,7 @@ func TestNoQueryReadsAWholeTable(t *testing.T) {
 			return err
 		}
 	}
-	for name, run := range map[string]func(context.Context, *store.Store) error{
+	runs := map[string]func(context.Context, *store.Store) error{
 		"open":                 func(context.Context, *store.Store) error { return nil },
 		"messages":             with(func(*store.MessageFilter) {}),
 		"messages of an inbox": with(func(f *store.MessageFilter) { f.InboxSeq = in.Seq }),
@@ -210,21 +210,16 @@ func TestNoQueryReadsAWholeTable(t *testing.T) {
 			_, err := s.ExpireEmails(ctx, time.Hour, store.Time{Time: time.UnixMicro(0)})
 			return err
 		},
-		"sweep drafts":    func(ctx context.Context, s *store.Store) error { _, err := s.DeleteDrafts(ctx); return err },
-		"sweep places":    func(ctx context.Context, s *store.Store) error { _, err := s.SweepDeleted(ctx); return err },
-		"sweep responses": func(ctx context.Context, s *store.Store) error { _, err := s.SweepCachedResponses(ctx); return err },
-		"sweep counts":    func(ctx context.Context, s *store.Store) error { _, err := s.SweepCounts(ctx); return err },
-		"sweep codes":     func(ctx context.Context, s *store.Store) error { _, err := s.SweepTakenCodes(ctx); return err },
-		"sweep sends":     func(ctx context.Context, s *store.Store) error { _, err := s.SweepSends(ctx); return err },
-		"sweep events":    func(ctx context.Context, s *store.Store) error { _, err := s.SweepEvents(ctx); return err },
-		"sweep webhooks":  func(ctx context.Context, s *store.Store) error { _, err := s.SweepDeliveries(ctx); return err },
-		"sweep journal":   func(ctx context.Context, s *store.Store) error { _, err := s.SweepJournal(ctx); return err },
-		"delete message":  func(ctx context.Context, s *store.Store) error { return s.DeleteMessage(ctx, account, received.ID+"5") },
+		"delete message": func(ctx context.Context, s *store.Store) error { return s.DeleteMessage(ctx, account, received.ID+"5") },
 		"index": func(ctx context.Context, s *store.Store) error {
-			_, err := s.Index(ctx, "node", 20, func(m store.Message) (string, error) { return m.Subject, nil })
+			_, err := s.Index(ctx, 20, func(m store.Message) (string, error) { return m.Subject, nil })
 			return err
 		},
-	} {
+	}
+	for _, name := range store.Sweeps() {
+		runs["sweep "+name] = func(ctx context.Context, s *store.Store) error { _, err := s.Sweep(ctx, name); return err }
+	}
+	for name, run := range runs {
 		before := wholeTables(t, db)
 		s := storetest.OpenConfig(t, cfg)
 		if err := run(ctx, s); err != nil {

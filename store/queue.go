@@ -257,12 +257,3 @@ func (s *Store) MailPolicy(ctx context.Context, domain string) (MailPolicy, erro
 	const q = `SELECT domain, policy_id, mode, mx, fetched_at, expires_at FROM mail_policies WHERE domain = $1 AND expires_at > $2`
 	return readOne[MailPolicy](ctx, s, "mail policy of "+domain, q, domain, NewTime(s.now()))
 }
-
-// SweepMailPolicies deletes some of the policies that hold no longer, and returns
-// how many; 0 means that there were none.
-func (s *Store) SweepMailPolicies(ctx context.Context) (int, error) {
-	if may, err := s.mayDelete(ctx); !may {
-		return 0, err
-	}
-	return s.sweepBefore(ctx, "mail_policies", "domain", "expires_at", NewTime(s.now()))
-}

@@ -20,7 +20,28 @@ import (
 // cannot arrive twice. When it is a report about mail of ours, what it says is
 // recorded with it. It returns ErrNotFound if an inbox takes no mail any more.
 func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempts []*Attempt, reports ...*Report) ([]Message, error) {
-	const what = "add received mail"
+	return s.addReceived(ctx, "add received mail", copies, attempts, reports, nil)
+}
+
+// AddSimulated stores a message that no one sent, as if it had been received, and
+// returns it as stored. With once, the response is cached too. It returns
+// ErrNotFound if the inbox takes no mail.
+func (s *Store) AddSimulated(ctx context.Context, m *NewMessage, once *Once) (Message, error) {
+	ms, err := s.addReceived(ctx, "add simulated mail", []*NewMessage{m}, nil, nil, func(tx *sqlx.Tx, m Message) error {
+		err := s.cacheResponse(ctx, tx, once, m.ID, m)
+		crashpoint.Reach(crashpoint.Accept)
+		return err
+	})
+	if err != nil {
+		return Message{}, err
+	}
+	return ms[0], nil
+}
+
+// addReceived is AddReceived. then, if any, runs in the transaction with the first message.
+func (s *Store) addReceived(
+	ctx context.Context, what string, copies []*NewMessage, attempts []*Attempt, reports []*Report, then func(*sqlx.Tx, Message) error,
+) ([]Message, error) {
 	if len(copies) == 0 {
 		return nil, errors.New(what + ": no inbox")
 	}
@@ -38,7 +59,7 @@ func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempts 
 	}
 	var r *recording
 	var locks int64 // one inbox and nothing else
-	if len(all)+len(attempts)+len(reports) == 1 {
+	if len(all)+len(attempts)+len(reports) == 1 && then == nil {
 		locks = all[0].msg.InboxSeq
 	}
 	err := s.add(ctx, what, locks, func(tx *sqlx.Tx, w *written) error {
@@ -46,7 +67,10 @@ func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempts 
 		if err := r.record(ctx, attempts, reports); err != nil {
 			return err
 		}
-		return s.receive(ctx, tx, all, w)
+		if err := s.receive(ctx, tx, all, w); err != nil || then == nil {
+			return err
+		}
+		return then(tx, all[0].msg)
 	})
 	if err != nil {
 		return nil, err
@@ -56,32 +80,6 @@ func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempts 
 	}
 	s.noteHeld(all)
 	return each(all, func(h *preparedMessage) Message { return h.msg }), nil
-}
-
-// AddSimulated stores a message that no one sent, as if it had been received, and
-// returns it as stored. With once, the response is cached too. It returns
-// ErrNotFound if the inbox takes no mail.
-func (s *Store) AddSimulated(ctx context.Context, m *NewMessage, once *Once) (Message, error) {
-	const what = "add simulated mail"
-	h, err := prepareMessage(m, s.now())
-	if err != nil {
-		return Message{}, fmt.Errorf("%s: %w", what, err)
-	}
-	err = s.add(ctx, what, 0, func(tx *sqlx.Tx, w *written) error {
-		if err := s.receive(ctx, tx, []*preparedMessage{h}, w); err != nil {
-			return err
-		}
-		if err := s.cacheResponse(ctx, tx, once, h.msg.ID, h.msg); err != nil {
-			return err
-		}
-		crashpoint.Reach(crashpoint.Accept)
-		return nil
-	})
-	if err != nil {
-		return Message{}, err
-	}
-	s.noteHeld([]*preparedMessage{h})
-	return h.msg, nil
 }
 
 // written is what a transaction has added, for what follows its commit.

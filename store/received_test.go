@@ -3,7 +3,6 @@ package store_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -69,39 +68,6 @@ func TestMailToTwoInboxesIsAllOrNothing(t *testing.T) {
 		for table, want := range map[string]int{"messages": 2, "contents": 2, "threads": 2, "events": 3} {
 			if n := count(t, cfg, table); n != want {
 				t.Errorf("%s holds %d rows, want %d", table, n, want)
-			}
-		}
-	})
-}
-
-func TestBadMailInABatchFailsAlone(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in := storetest.Inbox(t, s)
-		var callers sync.WaitGroup
-		errs := make([]error, 64)
-		for i := range errs {
-			callers.Go(func() {
-				m := storetest.NewReceived(in, func(m *store.NewMessage) {
-					m.Subject = fmt.Sprint(i)
-					if i%16 == 7 {
-						m.Direction = "sideways" // refused by the database itself
-					}
-				})
-				_, errs[i] = s.AddReceived(t.Context(), []*store.NewMessage{m}, nil)
-			})
-		}
-		callers.Wait()
-		stored := map[string]bool{}
-		for _, m := range every(t, s, store.MessageFilter{InboxSeq: in.Seq}, 100) {
-			if stored[m.Subject] {
-				t.Errorf("%s is stored twice", m.Subject)
-			}
-			stored[m.Subject] = true
-		}
-		for i, err := range errs {
-			if bad := i%16 == 7; (err != nil) != bad || stored[fmt.Sprint(i)] == bad {
-				t.Errorf("message %d: stored %v, got %v", i, stored[fmt.Sprint(i)], err)
 			}
 		}
 	})

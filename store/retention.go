@@ -5,11 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -101,31 +100,36 @@ type retentionInbox struct {
 
 // ExpireInbox does one step of retention in an inbox, from a time on, in one short
 // transaction: it deletes content that is older than the inbox keeps it, of
-// messages and then of drafts, and of a deleted inbox everything. It returns nil when nothing is left to do. What a message
-// that is still to be sent holds stays until its delivery has ended, and so
-// does what someone else is changing at the moment. Steps that go on from Removed.Last do
-// not read it again.
+// messages and then of drafts, and of a deleted inbox everything. Nothing is removed when
+// nothing is left to do. What a message that is still to be sent holds stays until its
+// delivery has ended, and so does what someone else is changing at the moment. Steps that
+// go on from Removed.Last do not read it again.
 func (s *Store) ExpireInbox(ctx context.Context, inboxSeq int64, from Time) (Removed, error) {
+	const q = `SELECT status, retention_days, expired_to, purged_at FROM inboxes WHERE seq = $1`
+	// The inbox is locked first, and of messages only those that are not locked:
+	// no transaction waits while it has a lock, so none can deadlock.
+	return s.retain(ctx, "expire mail", func(tx *sqlx.Tx) (Removed, []string, error) {
+		var in retentionInbox
+		err := tx.GetContext(ctx, &in, q+s.engine.LockRow(), inboxSeq)
+		switch {
+		case err != nil || in.PurgedAt != nil:
+			return Removed{}, nil, err
+		case in.Status == InboxDeleted:
+			return s.purgeInbox(ctx, tx, inboxSeq, from)
+		}
+		return s.expireContent(ctx, tx, inboxSeq, in, from)
+	})
+}
+
+// retain runs a step of retention in a transaction, and then deletes the blobs whose keys
+// the step returns.
+func (s *Store) retain(ctx context.Context, what string, step func(*sqlx.Tx) (Removed, []string, error)) (gone Removed, err error) {
 	if may, err := s.mayDelete(ctx); !may {
 		return Removed{}, err
 	}
-	const q = `SELECT status, retention_days, expired_to, purged_at FROM inboxes WHERE seq = $1`
-	var gone Removed
 	var blobs []string
-	// The inbox is locked first, and of messages only those that are not locked:
-	// no transaction waits while it has a lock, so none can deadlock.
-	err := s.inTx(ctx, "expire mail", func(tx *sqlx.Tx) error {
-		gone, blobs = Removed{}, nil
-		var in retentionInbox
-		err := tx.GetContext(ctx, &in, q+s.engine.LockRow(), inboxSeq)
-		if err != nil || in.PurgedAt != nil {
-			return err
-		}
-		if in.Status == InboxDeleted {
-			gone, blobs, err = s.purgeInbox(ctx, tx, inboxSeq, from)
-		} else {
-			gone, blobs, err = s.expireContent(ctx, tx, inboxSeq, in, from)
-		}
+	err = s.inTx(ctx, what, func(tx *sqlx.Tx) (err error) {
+		gone, blobs, err = step(tx)
 		return err
 	})
 	if err != nil {
@@ -158,23 +162,38 @@ func (s *Store) expireContent(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, 
 	const q = `SELECT ` + oldColumns + ` FROM messages m
 		WHERE m.inbox_seq = $1 AND m.created_at >= $2 AND m.created_at <= $3 AND m.expired_at IS NULL` + notWaiting + `
 		ORDER BY m.created_at, m.seq LIMIT $4`
-	now := s.now()
-	until := NewTime(now.Add(-time.Duration(in.RetentionDays) * 24 * time.Hour))
+	until := NewTime(s.now().Add(-time.Duration(in.RetentionDays) * 24 * time.Hour))
 	if from.Before(in.ExpiredTo.Time) {
 		from = in.ExpiredTo
 	}
-	old, err := s.lockOld(ctx, tx, q, inboxSeq, from, until, retentionBatch)
-	if err != nil {
+	gone, blobs, err := s.removeOld(ctx, tx, true, false, q, inboxSeq, from, until, retentionBatch)
+	switch {
+	case err != nil:
+		return gone, nil, err
+	case gone.Nothing():
+		return s.removeDrafts(ctx, tx, false, dueDrafts, inboxSeq, until, retentionBatch)
+	}
+	return gone, blobs, advanceExpiry(ctx, tx, inboxSeq)
+}
+
+// removeOld deletes the contents, the records, or both, of messages that q selects: of as
+// many as one transaction may. It returns the keys of their blobs.
+func (s *Store) removeOld(ctx context.Context, tx *sqlx.Tx, contents, records bool, q string, args ...any) (gone Removed, blobs []string, err error) {
+	old, err := s.lockOld(ctx, tx, q, args...)
+	if err != nil || len(old) == 0 {
 		return Removed{}, nil, err
 	}
-	if len(old) == 0 {
-		return s.expireDrafts(ctx, tx, inboxSeq, until)
+	if contents {
+		gone.Contents, gone.Last = len(old), old[len(old)-1].At
+		if blobs, err = s.removeContents(ctx, tx, old, NewTime(s.now())); err != nil {
+			return Removed{}, nil, err
+		}
 	}
-	blobs, err := s.removeContents(ctx, tx, old, NewTime(now))
-	if err == nil {
-		err = advanceExpiry(ctx, tx, inboxSeq)
+	if records {
+		gone.Records = len(old)
+		err = s.removeRecords(ctx, tx, old)
 	}
-	return Removed{Contents: len(old), Last: old[len(old)-1].At}, blobs, err
+	return gone, blobs, err
 }
 
 // lockOld holds the messages that q selects, as many of them as one transaction
@@ -212,82 +231,52 @@ func (s *Store) purgeInbox(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, fro
 	const (
 		q = `SELECT ` + oldColumns + ` FROM messages m WHERE m.inbox_seq = $1 AND m.created_at >= $2` + notWaiting + `
 			ORDER BY m.created_at, m.seq LIMIT $3`
-		done = `UPDATE inboxes SET purged_at = $2
+		drafts = `SELECT seq FROM drafts WHERE inbox_seq = $1 ORDER BY seq LIMIT $2`
+		done   = `UPDATE inboxes SET purged_at = $2
 			WHERE seq = $1 AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.inbox_seq = inboxes.seq)`
 	)
-	now := NewTime(s.now())
-	old, err := s.lockOld(ctx, tx, q, inboxSeq, from, retentionBatch)
-	if err != nil {
-		return Removed{}, nil, err
+	gone, blobs, err := s.removeOld(ctx, tx, true, true, q, inboxSeq, from, retentionBatch)
+	if err == nil && gone.Nothing() {
+		gone, blobs, err = s.removeDrafts(ctx, tx, true, drafts, inboxSeq, retentionBatch)
 	}
-	if len(old) == 0 {
-		gone, blobs, err := s.purgeDrafts(ctx, tx, inboxSeq)
-		if err == nil && gone.Nothing() {
-			_, err = tx.ExecContext(ctx, done, inboxSeq, now)
-		}
-		return gone, blobs, errIn("end an inbox", err)
+	if err == nil && gone.Nothing() {
+		_, err = tx.ExecContext(ctx, done, inboxSeq, NewTime(s.now()))
 	}
-	blobs, err := s.removeContents(ctx, tx, old, now)
-	if err == nil {
-		err = s.removeRecords(ctx, tx, old)
-	}
-	return Removed{Contents: len(old), Records: len(old), Last: old[len(old)-1].At}, blobs, err
-}
-
-// purgeDrafts deletes drafts of a deleted inbox, which is locked.
-func (s *Store) purgeDrafts(ctx context.Context, tx *sqlx.Tx, inboxSeq int64) (Removed, []string, error) {
-	const q = `SELECT seq FROM drafts WHERE inbox_seq = $1 ORDER BY seq LIMIT $2`
-	var drafts []int64
-	if err := tx.SelectContext(ctx, &drafts, q, inboxSeq, retentionBatch); err != nil || len(drafts) == 0 {
-		return Removed{}, nil, err
-	}
-	blobs, err := s.dropDraftContents(ctx, tx, drafts)
-	if err == nil {
-		err = execIn(ctx, tx, `DELETE FROM drafts WHERE seq IN (?)`, drafts)
-	}
-	return Removed{Drafts: len(drafts)}, blobs, err
+	return gone, blobs, errIn("purge an inbox", err)
 }
 
 // ExpireRecords does one step of deleting, in one short transaction, what is
 // left of messages and emails whose content went more than RecordTTL ago, and threads
 // that have no message any more.
 func (s *Store) ExpireRecords(ctx context.Context) (Removed, error) {
-	if may, err := s.mayDelete(ctx); !may {
-		return Removed{}, err
-	}
 	const q = `SELECT ` + oldColumns + ` FROM messages m WHERE m.expired_at <= $1 ORDER BY m.expired_at LIMIT $2`
-	var gone Removed
-	err := s.inTx(ctx, "delete old messages", func(tx *sqlx.Tx) error {
-		gone = Removed{}
-		old, err := s.lockOld(ctx, tx, q, NewTime(s.now().Add(-RecordTTL)), retentionBatch)
-		if err != nil || len(old) == 0 {
-			return err
-		}
-		gone.Records = len(old)
-		return s.removeRecords(ctx, tx, old)
+	return s.retain(ctx, "delete old messages", func(tx *sqlx.Tx) (Removed, []string, error) {
+		return s.removeOld(ctx, tx, false, true, q, NewTime(s.now().Add(-RecordTTL)), retentionBatch)
 	})
-	return gone, err
 }
 
 // dueDrafts are the drafts of an inbox with content from no later than a time.
 const dueDrafts = `SELECT seq FROM drafts WHERE inbox_seq = $1 AND content_at <= $2 AND expired_at IS NULL ORDER BY content_at LIMIT $3`
 
-// expireDrafts deletes the content of old drafts of an inbox that is locked, with
-// the cached responses that show it. A pending one stays pending, but can no
-// longer be sent.
-func (s *Store) expireDrafts(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, old Time) (Removed, []string, error) {
+// removeDrafts deletes the content of the drafts that q selects, with the cached responses
+// that show it, and the drafts too if records is true. A pending one whose content is
+// deleted stays pending, but can no longer be sent.
+func (s *Store) removeDrafts(ctx context.Context, tx *sqlx.Tx, records bool, q string, args ...any) (Removed, []string, error) {
 	var drafts []int64
-	if err := tx.SelectContext(ctx, &drafts, dueDrafts, inboxSeq, old, retentionBatch); err != nil || len(drafts) == 0 {
+	if err := tx.SelectContext(ctx, &drafts, q, args...); err != nil || len(drafts) == 0 {
 		return Removed{}, nil, errIn("old drafts", err)
 	}
 	blobs, err := s.dropDraftContents(ctx, tx, drafts)
+	if err == nil && records {
+		err = execIn(ctx, tx, `DELETE FROM drafts WHERE seq IN (?)`, drafts)
+	}
 	return Removed{Drafts: len(drafts)}, blobs, err
 }
 
 // dropDraftContents deletes the contents of drafts and returns the keys of
 // their blobs, for removeUnnamed after the commit.
 func (s *Store) dropDraftContents(ctx context.Context, tx *sqlx.Tx, seqs []int64) ([]string, error) {
-	s.sweeps.unscrubbed.Store(true)
+	s.unscrubbed.Store(true)
 	// The rows of the drafts first, as everybody does who changes drafts.
 	err := execIn(ctx, tx, `UPDATE drafts SET expired_at = ? WHERE expired_at IS NULL AND seq IN (?)`, NewTime(s.now()), seqs)
 	if err != nil {
@@ -305,45 +294,18 @@ func (s *Store) dropDraftContents(ctx context.Context, tx *sqlx.Tx, seqs []int64
 	return blobs, errIn("empty cached responses", err)
 }
 
-// DeleteDrafts deletes some of the drafts whose content was deleted more than
-// RecordTTL ago, and returns their number; 0 means that there were none.
-func (s *Store) DeleteDrafts(ctx context.Context) (int, error) {
-	if may, err := s.mayDelete(ctx); !may {
-		return 0, err
-	}
-	return s.sweepBefore(ctx, "drafts", "seq", "expired_at", NewTime(s.now().Add(-RecordTTL)))
-}
-
 // ExpireEmails does one step of deleting, in one short transaction, the content of
 // emails that were sent, failed or were cancelled longer ago than keep, from a time on.
 // What is scheduled or still to be sent keeps its content; steps that go on from
 // Removed.Last do not read it again.
 func (s *Store) ExpireEmails(ctx context.Context, keep time.Duration, from Time) (Removed, error) {
-	if may, err := s.mayDelete(ctx); !may {
-		return Removed{}, err
-	}
 	const q = `SELECT ` + oldColumns + ` FROM messages m
 		WHERE m.inbox_seq IS NULL AND m.expired_at IS NULL AND coalesce(m.settled_at, m.created_at) >= $1 AND coalesce(m.settled_at, m.created_at) <= $2
 			AND m.status <> 'scheduled'` + notWaiting + `
 		ORDER BY coalesce(m.settled_at, m.created_at) LIMIT $3`
-	now := s.now()
-	var gone Removed
-	var blobs []string
-	err := s.inTx(ctx, "expire emails", func(tx *sqlx.Tx) error {
-		gone, blobs = Removed{}, nil
-		old, err := s.lockOld(ctx, tx, q, from, NewTime(now.Add(-keep)), retentionBatch)
-		if err != nil || len(old) == 0 {
-			return err
-		}
-		gone.Contents, gone.Last = len(old), old[len(old)-1].At
-		blobs, err = s.removeContents(ctx, tx, old, NewTime(now))
-		return err
+	return s.retain(ctx, "expire emails", func(tx *sqlx.Tx) (Removed, []string, error) {
+		return s.removeOld(ctx, tx, true, false, q, from, NewTime(s.now().Add(-keep)), retentionBatch)
 	})
-	if err != nil {
-		return Removed{}, err
-	}
-	gone.Blobs, err = s.removeUnnamed(ctx, blobs)
-	return gone, err
 }
 
 // removeEmails deletes what only emails have, of those of the messages that are
@@ -376,72 +338,77 @@ func removeEmails(ctx context.Context, tx *sqlx.Tx, seqs []int64) error {
 const (
 	// sweepBatch is how many rows one transaction of a sweep deletes.
 	sweepBatch = 500
-	// sweepPages is how many times sweepBatch rows a sweep passes over that are not
-	// old.
-	sweepPages = 200
+	// sweepLook is how many rows of a log a sweep looks at.
+	sweepLook = 20_000
 )
 
-// sweeps is what a node remembers of what it deletes.
-type sweeps struct {
-	places     sweepPlaces
-	turns      turns
-	unscrubbed atomic.Bool // content was deleted that may be left in a log
+// sweep says which rows of a table go when they are old.
+type sweep struct {
+	keep   time.Duration
+	column string // of the time that keep counts from; it has an index
+	key    string // the columns of the primary key; of a log, which has no index by time, ""
+	and    string // a further condition
+
+	step func(*Store, context.Context) (int, error) // in the place of all that
 }
 
-// sweepPlaces remembers where in each table a sweep goes on.
-type sweepPlaces struct {
-	mu    sync.Mutex
-	after map[string]int64
+// sweepOf are the sweeps by the names of their tables.
+var sweepOf = map[string]sweep{
+	"api_requests":       {keep: JournalTTL},
+	"codes_taken":        {keep: takenCodeTTL, column: "created_at", key: "account_id, caller, message_id"},
+	"correspondents":     {keep: correspondentTTL, column: "created_at", key: "account_id, address"},
+	"daily_counts":       {step: (*Store).sweepCounts},
+	"deleted_messages":   {keep: DeletedTTL, column: "deleted_at", key: "id"},
+	"drafts":             {keep: RecordTTL, column: "expired_at", key: "seq"},
+	"events":             {step: (*Store).sweepEvents},
+	"idempotency":        {keep: CachedResponseTTL, column: "created_at", key: "account_id, operation, key"},
+	"mail_policies":      {column: "expires_at", key: "domain"},
+	"oauth_grants":       {step: (*Store).sweepGrants},
+	"search_buckets":     {step: (*Store).sweepIndex},
+	"sends":              {keep: 2 * day, column: "at", key: "account_id, scope, n", and: " AND NOT first"}, // the first say who is not new
+	"session_notes":      {column: "expires_at", key: "session_hash, subject"},
+	"smtp_refusals":      {keep: JournalTTL},
+	"webhook_deliveries": {step: (*Store).sweepDeliveries},
 }
 
-func (p *sweepPlaces) get(table string) int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.after[table]
-}
+// Sweeps are the names of what Sweep deletes.
+func Sweeps() []string { return slices.Sorted(maps.Keys(sweepOf)) }
 
-func (p *sweepPlaces) set(table string, after int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.after == nil {
-		p.after = map[string]int64{}
+// Sweep deletes some of what is old of one of Sweeps, in a short transaction, and returns
+// how many rows; 0 means that there were none.
+func (s *Store) Sweep(ctx context.Context, name string) (int, error) {
+	if may, err := s.mayDelete(ctx); !may {
+		return 0, err
 	}
-	p.after[table] = after
-}
-
-// sweepOld deletes some rows of a log that are older than age and meet a further
-// condition, which may be empty, and returns how many; 0 means that it found none. It reads the table from its beginning and
-// has no index by time, so it stops soon where rows are not old. It does not stop
-// at the first of them: a node whose clock was ahead may have written many.
-func (s *Store) sweepOld(ctx context.Context, table string, age time.Duration, and string) (int, error) {
-	old := NewTime(s.now().Add(-age))
-	remove := fmt.Sprintf(`DELETE FROM %s WHERE created_at <= $1 AND seq > $2
-		AND seq <= (SELECT max(seq) FROM (SELECT seq FROM %[1]s WHERE seq > $2 ORDER BY seq LIMIT $3) page)`, table) + and
-	next := fmt.Sprintf(`SELECT coalesce(max(seq), 0) FROM (SELECT seq FROM %s WHERE seq > $1 ORDER BY seq LIMIT $2) page`, table)
-	for range sweepPages {
-		after := s.sweeps.places.get(table)
-		n, err := s.exec(ctx, "sweep "+table, remove, old, after, sweepBatch)
-		if err != nil || n > 0 {
-			return n, err
-		}
-		if err := s.read.GetContext(ctx, &after, next, after, sweepBatch); err != nil {
-			return 0, s.wrap(err, "sweep "+table)
-		}
-		s.sweeps.places.set(table, after)
-		if after == 0 {
-			return 0, nil // the end
-		}
+	switch is := sweepOf[name]; {
+	case is.step != nil:
+		return is.step(s, ctx)
+	case is.key == "":
+		return s.sweepLog(ctx, name, is.keep, "")
+	default:
+		return s.sweepBefore(ctx, name, is, NewTime(s.now().Add(-is.keep)))
 	}
-	s.sweeps.places.set(table, 0)
-	return 0, nil
 }
 
 // sweepBefore deletes the oldest rows of a table, at most sweepBatch, whose column is not
-// after a time, and returns how many. key lists the columns of the primary key.
-func (s *Store) sweepBefore(ctx context.Context, table, key, column string, until any) (int, error) {
-	q := `DELETE FROM ` + table + ` WHERE (` + key + `) IN
-		(SELECT ` + key + ` FROM ` + table + ` WHERE ` + column + ` <= $1 ORDER BY ` + column + ` LIMIT $2)`
+// after a time.
+func (s *Store) sweepBefore(ctx context.Context, table string, is sweep, until any) (int, error) {
+	q := fmt.Sprintf(`DELETE FROM %s WHERE (%s) IN (SELECT %[2]s FROM %[1]s WHERE %[3]s <= $1%s ORDER BY %[3]s LIMIT $2)`,
+		table, is.key, is.column, is.and)
 	return s.exec(ctx, "sweep "+table, q, until, sweepBatch)
+}
+
+// sweepLog deletes rows of a log that are older than keep and meet a further condition.
+// The log has no index by time, so its first rows are looked at. It does not stop at one
+// that is not old: a node whose clock was ahead may have written many.
+func (s *Store) sweepLog(ctx context.Context, table string, keep time.Duration, and string) (int, error) {
+	q := fmt.Sprintf(`SELECT seq FROM (SELECT seq, created_at FROM %s ORDER BY seq LIMIT %d) l WHERE created_at <= $1%s ORDER BY seq LIMIT %d`,
+		table, sweepLook, and, sweepBatch)
+	old, err := readAll[int64](ctx, s, "sweep "+table, q, NewTime(s.now().Add(-keep)))
+	if err != nil || len(old) == 0 {
+		return 0, err
+	}
+	return s.exec(ctx, "sweep "+table, `DELETE FROM `+table+` WHERE `+s.engine.OneOf("seq", "$1"), s.engine.List(old))
 }
 
 // execRepeatedly repeats a statement until it changes no more rows, and returns how many
@@ -460,7 +427,7 @@ func (s *Store) execRepeatedly(ctx context.Context, what, q string, args ...any)
 // cached responses that repeat it. The messages are locked. It returns the blobs
 // that they named, for removeUnnamed after the commit.
 func (s *Store) removeContents(ctx context.Context, tx *sqlx.Tx, old []oldMessage, now Time) ([]string, error) {
-	s.sweeps.unscrubbed.Store(true)
+	s.unscrubbed.Store(true)
 	seqs, ids := seqsOf(old), each(old, func(m oldMessage) string { return m.ID })
 	var blobs []string
 	err := selectIn(ctx, tx, &blobs, `SELECT DISTINCT blob_key FROM contents WHERE blob_key IS NOT NULL AND message_seq IN (?)`, seqs)
@@ -550,12 +517,12 @@ func (s *Store) unnamedBlobs(ctx context.Context, keys []string) ([]string, erro
 // SQLite. What it cannot do now, because readers use the log, it does when it is
 // called again.
 func (s *Store) Scrub(ctx context.Context) error {
-	if !s.sweeps.unscrubbed.Swap(false) {
+	if !s.unscrubbed.Swap(false) {
 		return nil
 	}
 	done, err := s.engine.Scrub(ctx)
 	if !done {
-		s.sweeps.unscrubbed.Store(true)
+		s.unscrubbed.Store(true)
 	}
 	return s.wrap(err, "empty the write-ahead log")
 }
@@ -669,48 +636,17 @@ func (s *Store) keepPlace(ctx context.Context, tx *sqlx.Tx, messageSeq int64) er
 	return errIn("keep the place of a message", err)
 }
 
-// SweepDeleted deletes some of the places that were kept for longer than
-// DeletedTTL, and returns how many; 0 means that there were none.
-func (s *Store) SweepDeleted(ctx context.Context) (int, error) {
-	return s.sweepBefore(ctx, "deleted_messages", "id", "deleted_at", NewTime(s.now().Add(-DeletedTTL)))
-}
-
 // turnPrefix begins the names of the settings that say when the next round of
 // some work is due.
 const turnPrefix = "next round of "
 
-// turns are the next rounds where one process owns the database.
-type turns struct {
-	mu   sync.Mutex
-	next map[string]time.Time
-}
-
-// take is TakeTurn in memory.
-func (t *turns) take(work string, now, next time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.next == nil {
-		t.next = map[string]time.Time{}
-	}
-	if now.Before(t.next[work]) {
-		return false
-	}
-	t.next[work] = next
-	return true
-}
-
 // TakeTurn reports whether it is this node's turn to do a round of work that all
 // nodes share. One of those that ask within every gets it, the others go without
 // until then; so a round is not done by all nodes, and a node that is gone is not
-// waited for. A node that may not delete has no turn.
+// waited for. A node that may not delete has no turn, and one that is alone always has.
 func (s *Store) TakeTurn(ctx context.Context, work string, every time.Duration) (bool, error) {
-	if s.Paused() != nil {
-		return false, nil
+	if s.Paused() != nil || s.engine.Alone() {
+		return s.Paused() == nil, nil
 	}
-	now := s.now()
-	next := now.Add(every)
-	if s.engine.Alone() {
-		return s.sweeps.turns.take(work, now, next), nil
-	}
-	return s.claimName(ctx, turnPrefix+work, next)
+	return s.claimName(ctx, turnPrefix+work, s.now().Add(every))
 }

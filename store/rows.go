@@ -309,13 +309,11 @@ func prepareMessage(m *NewMessage, now time.Time) (*preparedMessage, error) {
 	if n := len(h.senders); n > 0 && h.senders[n-1].ID != "" { // of a draft, who made it
 		msg.SentBy = &h.senders[n-1].ID
 	}
-	if msg.Tag != nil {
-		tag := storable(*msg.Tag)
-		msg.Tag = &tag
-	}
-	if msg.DeliveredTo != nil {
-		to := storable(*msg.DeliveredTo)
-		msg.DeliveredTo = &to
+	for _, p := range []**string{&msg.Tag, &msg.DeliveredTo} {
+		if *p != nil {
+			text := storable(**p)
+			*p = &text
+		}
 	}
 	for i := range msg.Recipients {
 		r := &msg.Recipients[i]

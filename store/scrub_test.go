@@ -94,7 +94,7 @@ func ptr[T any](v T) *T { return &v }
 func indexWith(t *testing.T, s *store.Store, text store.IndexText) {
 	t.Helper()
 	for {
-		if n, err := s.Index(t.Context(), "test", 7, text); err != nil {
+		if n, err := s.Index(t.Context(), 7, text); err != nil {
 			t.Fatal(err)
 		} else if n == 0 {
 			return

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -18,7 +19,7 @@ import (
 
 // searchIndex is the full-text index and what its upkeep needs.
 type searchIndex struct {
-	index.Index
+	*index.Index
 	unmerged    atomic.Bool  // there may be parts to merge
 	rewriteFrom atomic.Int64 // microseconds; when a large index may be rewritten
 }
@@ -245,7 +246,7 @@ type TextQuery struct {
 	// Phrases are words, of those above, that stand together in this order.
 	Phrases [][]string
 	// Text returns the words of a message, as the index is filled with.
-	Text IndexText
+	Text IndexText `json:"-"`
 }
 
 // matches reports whether folded text has what is looked for.
@@ -330,7 +331,7 @@ func (s *Store) unindex(ctx context.Context, tx *sqlx.Tx, seqs []int64) error {
 	if len(seqs) == 0 {
 		return nil
 	}
-	q := `DELETE FROM search_index WHERE ` + s.index.Key() + ` IN (` + engine.Numbers(seqs) + `)`
+	q := `DELETE FROM search_index WHERE ` + s.index.Key + ` IN (` + engine.Numbers(seqs) + `)`
 	if _, err := tx.ExecContext(ctx, q); err != nil {
 		return fmt.Errorf("take out of the index: %w", err)
 	}
@@ -338,33 +339,45 @@ func (s *Store) unindex(ctx context.Context, tx *sqlx.Tx, seqs []int64) error {
 	return nil
 }
 
-// Index adds up to limit messages, the oldest that it does not hold, to the
-// full-text index, and returns how many there were to add. holder names the
-// node: one at a time does it, and for the others there is nothing to add.
-func (s *Store) Index(ctx context.Context, holder string, limit int, text IndexText) (int, error) {
+// indexing is the name under which a node claims the filling of the index.
+const indexing = "filling the index"
+
+// Index adds up to limit messages, the oldest that it does not hold, to the full-text
+// index, and returns how many there were to add. One node at a time does it, and for the
+// others there is nothing to add.
+func (s *Store) Index(ctx context.Context, limit int, text IndexText) (int, error) {
 	if waits, err := s.indexWaits(ctx); err != nil || !waits {
 		return 0, err
 	}
-	if held, err := s.renewIndex(ctx, holder); err != nil || !held {
+	if s.engine.Alone() {
+		return s.addToIndex(ctx, limit, text)
+	}
+	if mine, err := s.claimName(ctx, indexing, s.now().Add(indexLease)); err != nil || !mine {
 		return 0, err
 	}
+	n, err := s.addToIndex(ctx, limit, text)
+	// Another node need not wait for the claim to end.
+	_, freed := s.exec(context.WithoutCancel(ctx), "let the index go", `UPDATE settings SET value = '0' WHERE name = $1`, indexing)
+	return n, errors.Join(err, freed)
+}
+
+func (s *Store) addToIndex(ctx context.Context, limit int, text IndexText) (int, error) {
 	next, err := s.unindexed(ctx, limit)
 	if err != nil || next.upTo <= next.after {
 		return 0, err
 	}
-	ms := next.messages
 	// Reading the words takes most of the time, and needs no transaction: what is
 	// deleted meanwhile has no content any more when they are written.
-	words, err := s.wordsOf(ctx, ms, text)
+	words, err := s.wordsOf(ctx, next.messages, text)
 	if err != nil {
 		return 0, err
 	}
-	err = s.inTx(ctx, "index messages", func(tx *sqlx.Tx) error { return s.writeIndex(ctx, tx, holder, next, words) })
+	err = s.inTx(ctx, "index messages", func(tx *sqlx.Tx) error { return s.writeIndex(ctx, tx, next, words) })
 	if err != nil {
 		return 0, err
 	}
 	s.index.unmerged.Store(true)
-	return len(ms), nil
+	return len(next.messages), nil
 }
 
 // wordsOf returns the words of messages, and reads few enough of their contents
@@ -406,29 +419,11 @@ func distinct(text string) []string {
 	return slices.Compact(words)
 }
 
+// indexWaits reports whether unindexed returns something.
 func (s *Store) indexWaits(ctx context.Context) (bool, error) {
-	return readOne[bool](ctx, s, "look for messages to index", `SELECT EXISTS (SELECT 1 FROM messages WHERE seq > `+indexedTo+`)`)
-}
-
-// renewIndex takes or renews the right to fill the index.
-func (s *Store) renewIndex(ctx context.Context, holder string) (bool, error) {
-	const (
-		mine = `SELECT count(*) FROM search_lease WHERE holder = $1 AND until > $2`
-		take = `UPDATE search_lease SET holder = $1, until = $3 WHERE holder = $1 OR until < $2`
-	)
-	now := s.now()
-	n, err := readOne[int](ctx, s, "hold the index", mine, holder, NewTime(now.Add(indexLease/2)))
-	if err == nil && n == 0 {
-		n, err = s.exec(ctx, "hold the index", take, holder, NewTime(now), NewTime(now.Add(indexLease)))
-	}
-	return n > 0, err
-}
-
-// ReleaseIndex stops the right to fill the index, so that another node, or the
-// next start, need not wait for it.
-func (s *Store) ReleaseIndex(ctx context.Context, holder string) error {
-	_, err := s.exec(ctx, "let the index go", `UPDATE search_lease SET until = 0 WHERE holder = $1`, holder)
-	return err
+	const q = `SELECT EXISTS (SELECT 1 FROM messages WHERE seq > ` + indexedTo + ` AND inbox_seq IS NOT NULL)
+		OR coalesce((SELECT max(seq) FROM messages), 0) >= ` + indexedTo + ` + $1`
+	return readOne[bool](ctx, s, "look for messages to index", q, passedEmails)
 }
 
 // unindexedMessages are the oldest messages that are to be indexed, without their
@@ -464,17 +459,10 @@ func (s *Store) unindexed(ctx context.Context, limit int) (next unindexedMessage
 	return next, nil
 }
 
-// writeIndex puts messages into the index. It fails when the right to do so was lost.
-func (s *Store) writeIndex(ctx context.Context, tx *sqlx.Tx, holder string, next unindexedMessages, words [][]string) error {
-	const (
-		renew = `UPDATE search_lease SET until = $2 WHERE holder = $1`
-		move  = `INSERT INTO positions (name, seq) VALUES ('indexed', $2) ON CONFLICT (name) DO UPDATE SET seq = excluded.seq WHERE positions.seq = $1`
-	)
-	lost := oneRow("right to fill the index", ErrUnavailable)
-	if err := lost(tx.ExecContext(ctx, renew, holder, NewTime(s.now().Add(indexLease)))); err != nil {
-		return err
-	}
-	if err := lost(tx.ExecContext(ctx, move, next.after, next.upTo)); err != nil {
+// writeIndex puts messages into the index. It fails when another node has done so.
+func (s *Store) writeIndex(ctx context.Context, tx *sqlx.Tx, next unindexedMessages, words [][]string) error {
+	const move = `INSERT INTO positions (name, seq) VALUES ('indexed', $2) ON CONFLICT (name) DO UPDATE SET seq = excluded.seq WHERE positions.seq = $1`
+	if err := oneRow("place of the index", ErrUnavailable)(tx.ExecContext(ctx, move, next.after, next.upTo)); err != nil {
 		return err
 	}
 	ms := next.messages
@@ -518,9 +506,9 @@ func (s *Store) keepContents(ctx context.Context, tx *sqlx.Tx, seqs []int64) (ma
 	return set(there), err
 }
 
-// SweepIndex removes index buckets without messages, and returns their number.
-func (s *Store) SweepIndex(ctx context.Context) (int, error) {
-	q := `DELETE FROM search_buckets WHERE newest < (SELECT min(` + s.index.Key() + `) FROM search_index)`
+// sweepIndex removes index buckets without messages.
+func (s *Store) sweepIndex(ctx context.Context) (int, error) {
+	q := `DELETE FROM search_buckets WHERE newest < (SELECT min(` + s.index.Key + `) FROM search_index)`
 	return s.exec(ctx, "sweep the index", q)
 }
 
@@ -557,7 +545,7 @@ func (s *Store) MergeIndex(ctx context.Context) (int, error) {
 	if !more {
 		return 0, err
 	}
-	s.sweeps.unscrubbed.Store(true) // of words
+	s.unscrubbed.Store(true) // of words
 	return 1, err
 }
 
@@ -580,12 +568,12 @@ func (s *Store) RewriteIndex(ctx context.Context) error {
 	if !s.index.Merges() {
 		return nil
 	}
-	pages, deleted, err := s.index.Size(ctx)
+	outdated, large, err := s.index.Outdated(ctx, rewriteAtOnce)
 	if err != nil {
-		return s.wrap(err, "read the size of the index")
+		return s.wrap(err, "read the state of the index")
 	}
 	now := s.now()
-	if deleted == 0 || pages > rewriteAtOnce && now.UnixMicro() < s.index.rewriteFrom.Load() {
+	if !outdated || large && now.UnixMicro() < s.index.rewriteFrom.Load() {
 		return nil
 	}
 	s.index.rewriteFrom.Store(now.Add(rewriteEvery).UnixMicro())

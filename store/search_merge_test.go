@@ -50,7 +50,7 @@ func filledIndex(t *testing.T, cfg store.Config, n int) (*store.Store, []int64) 
 		}
 	}
 	for {
-		n, err := s.Index(t.Context(), "test", 64, manyWords)
+		n, err := s.Index(t.Context(), 64, manyWords)
 		if err != nil {
 			t.Fatal(err)
 		}

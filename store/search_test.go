@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -24,7 +25,7 @@ func phrase(ws ...string) *store.TextQuery {
 func indexAll(t *testing.T, s *store.Store, batch int) {
 	t.Helper()
 	for {
-		n, err := s.Index(t.Context(), "test", batch, subjectText)
+		n, err := s.Index(t.Context(), batch, subjectText)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,13 +43,13 @@ func TestSweepIndexForgetsEmptyBuckets(t *testing.T) {
 		gone := storetest.Received(t, s, old)
 		storetest.Received(t, s, in)
 		indexAll(t, s, 10)
-		if n, err := s.SweepIndex(t.Context()); n != 0 || err != nil {
+		if n, err := s.Sweep(t.Context(), "search_buckets"); n != 0 || err != nil {
 			t.Fatalf("swept %d buckets that hold messages, %v", n, err)
 		}
 		if err := s.Unindex(t.Context(), gone.Seq); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := s.SweepIndex(t.Context()); n != 1 || err != nil {
+		if n, err := s.Sweep(t.Context(), "search_buckets"); n != 1 || err != nil {
 			t.Fatalf("swept %d buckets, %v, want the one that is empty", n, err)
 		}
 		storetest.Received(t, s, old, func(m *store.NewMessage) { m.Subject = "red" })
@@ -60,39 +61,37 @@ func TestSweepIndexForgetsEmptyBuckets(t *testing.T) {
 	})
 }
 
-// One node at a time fills the index; another takes over when the first releases
-// it or stops responding.
+// One node at a time fills the index; another takes over when the first is done or stops
+// responding.
 func TestOneNodeFillsTheIndex(t *testing.T) {
 	t.Parallel()
-	for _, e := range storetest.Engines(t) {
-		t.Run(string(e), func(t *testing.T) {
-			t.Parallel()
-			oneNodeFillsTheIndex(t, e)
-		})
-	}
-}
-
-func oneNodeFillsTheIndex(t *testing.T, e storetest.Engine) {
 	clock := storetest.NewClock(begin)
-	s := storetest.Open(t, e, storetest.WithNow(clock.Now))
-	in := storetest.Inbox(t, s)
-	index := func(holder string, want int) {
+	cfg := storetest.Config(t, storetest.PostgreSQL, storetest.WithNow(clock.Now))
+	a, b := storetest.OpenConfig(t, cfg), storetest.OpenConfig(t, cfg)
+	in := storetest.Inbox(t, a)
+	index := func(s *store.Store, want int, text store.IndexText) {
 		t.Helper()
-		storetest.Received(t, s, in)
-		if n, err := s.Index(t.Context(), holder, 1, subjectText); n != want || err != nil {
-			t.Errorf("%s indexed %d, %v, want %d", holder, n, err, want)
+		if n, err := s.Index(t.Context(), 1, text); n != want || err != nil {
+			t.Errorf("indexed %d, %v, want %d", n, err, want)
 		}
 	}
-	index("a", 1)
-	index("b", 0)
-	if err := s.ReleaseIndex(t.Context(), "a"); err != nil {
-		t.Fatal(err)
+	storetest.Received(t, a, in)
+	index(a, 1, func(m store.Message) (string, error) {
+		index(b, 0, subjectText)
+		return subjectText(m)
+	})
+	storetest.Received(t, a, in)
+	index(b, 1, subjectText)
+	storetest.Received(t, a, in)
+	var late error
+	_, late = a.Index(t.Context(), 1, func(m store.Message) (string, error) {
+		clock.Add(time.Minute)
+		index(b, 1, subjectText)
+		return subjectText(m)
+	})
+	if !errors.Is(late, store.ErrUnavailable) {
+		t.Errorf("a node that was too late: %v, want ErrUnavailable", late)
 	}
-	clock.Add(time.Microsecond)
-	index("b", 1)
-	index("a", 0)
-	clock.Add(time.Minute)
-	index("a", 1)
 }
 
 // A search passes over a bounded number of messages of other accounts that are not
@@ -125,7 +124,7 @@ func TestSearchPassesOverOtherAccountsThatAreNotIndexed(t *testing.T) {
 			}
 		}
 		check("one is indexed")
-		if n, err := s.Index(t.Context(), "test", 7, subjectText); n != 7 || err != nil {
+		if n, err := s.Index(t.Context(), 7, subjectText); n != 7 || err != nil {
 			t.Fatal(n, err)
 		}
 		check("some are indexed")
@@ -152,7 +151,7 @@ func TestIndexWaitsForALowerNumber(t *testing.T) {
 	if m.Seq < seq {
 		t.Fatalf("the message has the number %d, below %d", m.Seq, seq)
 	}
-	if n, err := s.Index(t.Context(), "test", 10, subjectText); n != 0 || err != nil {
+	if n, err := s.Index(t.Context(), 10, subjectText); n != 0 || err != nil {
 		t.Errorf("indexed %d messages, %v, while one with a lower number is written", n, err)
 	}
 	tx.MustExec(`INSERT INTO messages SELECT (jsonb_populate_record(m, jsonb_build_object('seq', cast($1 AS bigint), 'id', 'msg_slow', 'account_id', cast($2 AS bigint), 'inbox_seq', cast($3 AS bigint)))).*
@@ -186,7 +185,7 @@ func TestIndexingBesideDeleting(t *testing.T) {
 			}
 			var both sync.WaitGroup
 			both.Go(func() {
-				if _, err := s.Index(t.Context(), "test", 10, subjectText); err != nil {
+				if _, err := s.Index(t.Context(), 10, subjectText); err != nil {
 					t.Error(err)
 				}
 			})

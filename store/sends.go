@@ -510,14 +510,3 @@ func (s *Store) BudgetUses(ctx context.Context, accountID int64, percent int64) 
 	}
 	return all, nil
 }
-
-// SweepSends deletes some of the sends that are older than all windows, and returns how
-// many; 0 means that there were none. The first send to each recipient stays: it says
-// who is not new.
-func (s *Store) SweepSends(ctx context.Context) (int, error) {
-	if may, err := s.mayDelete(ctx); !may {
-		return 0, err
-	}
-	const q = `DELETE FROM sends WHERE (account_id, scope, n) IN (SELECT account_id, scope, n FROM sends WHERE NOT first AND at <= $1 LIMIT $2)`
-	return s.exec(ctx, "sweep sends", q, NewTime(s.now().Add(-2*day)), sweepBatch)
-}

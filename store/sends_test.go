@@ -189,11 +189,11 @@ func TestSweepSends(t *testing.T) {
 		storetest.Sent(t, s, in, []string{"a@x.example"})
 		clock.Add(47 * time.Hour)
 		storetest.Sent(t, s, in, []string{"a@x.example"})
-		if n, err := s.SweepSends(t.Context()); n != 0 || err != nil {
+		if n, err := s.Sweep(t.Context(), "sends"); n != 0 || err != nil {
 			t.Errorf("swept %d early, %v", n, err)
 		}
 		clock.Add(time.Hour)
-		if n, err := s.SweepSends(t.Context()); n != 1 || err != nil {
+		if n, err := s.Sweep(t.Context(), "sends"); n != 1 || err != nil {
 			t.Errorf("swept %d, want 1, %v", n, err)
 		}
 		storetest.Sent(t, s, in, []string{"a@x.example"})

@@ -41,7 +41,7 @@ func TestNoteIsTakenOnceByItsSessionBeforeItExpires(t *testing.T) {
 		clock.Add(store.SessionNoteTTL)
 		_, err = s.TakeNote(t.Context(), ann, "key_1")
 		wantNotFound(t, "a note that has expired", err)
-		if n, err := s.SweepNotes(t.Context()); n != 1 || err != nil {
+		if n, err := s.Sweep(t.Context(), "session_notes"); n != 1 || err != nil {
 			t.Errorf("swept %d notes, %v; want the one that has expired", n, err)
 		}
 		wantNotFound(t, "a note for a session that has ended", s.LeaveNote(t.Context(), bob, "key_1", "fifth"))

@@ -22,6 +22,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -92,8 +93,9 @@ type Store struct {
 	totals totals
 	queue  queueState
 	index  searchIndex
-	sweeps sweeps
-	pings  singleflight.Group // of Healthy
+	// unscrubbed says that content was deleted that may be left in a log.
+	unscrubbed atomic.Bool
+	pings      singleflight.Group // of Healthy
 }
 
 // database is what runs SQL.
@@ -143,8 +145,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 			return nil, errors.Join(err, s.Close())
 		}
 	}
-	s.index.unmerged.Store(true)    // the last run may have left some
-	s.sweeps.unscrubbed.Store(true) // by the process before
+	s.index.unmerged.Store(true) // the last run may have left some
+	s.unscrubbed.Store(true)     // by the process before
 	s.index.rewriteFrom.Store(s.now().Add(rewriteWait).UnixMicro())
 	background, stop := context.WithCancel(context.Background())
 	s.stop = stop

@@ -38,8 +38,8 @@ func TestSweepPassesOverRowsThatAreNotOld(t *testing.T) {
 		receive(600)
 		db := openRaw(t, cfg)
 		tables := map[string]func() (int, error){
-			"events":             func() (int, error) { return s.SweepEvents(t.Context()) },
-			"webhook_deliveries": func() (int, error) { return s.SweepDeliveries(t.Context()) },
+			"events":             func() (int, error) { return s.Sweep(t.Context(), "events") },
+			"webhook_deliveries": func() (int, error) { return s.Sweep(t.Context(), "webhook_deliveries") },
 		}
 		for table := range tables {
 			db.MustExec(`UPDATE `+table+` SET created_at = $1`, clock.Now().Add(100*day).UnixMicro())

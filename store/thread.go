@@ -2,9 +2,7 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -474,39 +472,15 @@ func refreshThread(ctx context.Context, tx *sqlx.Tx, threadSeq int64, people boo
 	if _, err := tx.ExecContext(ctx, update, threadSeq); err != nil || !people {
 		return err
 	}
-	var all JSON[[]string]
-	if err := tx.GetContext(ctx, &all, `SELECT participants FROM threads WHERE seq = $1`, threadSeq); err != nil {
+	// Those who are left, in the order in which they joined.
+	var addresses []JSON[mail.Addresses]
+	if err := tx.SelectContext(ctx, &addresses, `SELECT addresses FROM messages WHERE thread_seq = $1 ORDER BY created_at, seq`, threadSeq); err != nil {
 		return err
 	}
-	gone, err := nowhereIn(ctx, tx, threadSeq, slices.Clone(all.V))
-	if err != nil || len(gone) == 0 {
-		return err
+	var t thread
+	for _, a := range addresses {
+		t.meet(participants(a.V))
 	}
-	all.V = slices.DeleteFunc(all.V, func(p string) bool { return slices.Contains(gone, p) })
-	_, err = tx.ExecContext(ctx, `UPDATE threads SET participants = $2 WHERE seq = $1`, threadSeq, all)
+	_, err := tx.ExecContext(ctx, `UPDATE threads SET participants = $2 WHERE seq = $1`, threadSeq, t.Participants)
 	return err
-}
-
-// nowhereIn returns those of the people who stand in no message of the thread.
-// It reads the newest messages first, and stops when all are found.
-func nowhereIn(ctx context.Context, tx *sqlx.Tx, threadSeq int64, people []string) ([]string, error) {
-	const q = `SELECT addresses FROM messages WHERE thread_seq = $1 ORDER BY created_at DESC`
-	rows, err := tx.QueryContext(ctx, q, threadSeq)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // its error is that of rows.Err
-	for len(people) > 0 && rows.Next() {
-		var raw sql.RawBytes
-		if err := rows.Scan(&raw); err != nil {
-			return nil, err
-		}
-		var a mail.Addresses
-		if err := json.Unmarshal(raw, &a); err != nil {
-			return nil, fmt.Errorf("addresses of a message: %w", err)
-		}
-		there := participants(a)
-		people = slices.DeleteFunc(people, func(p string) bool { return slices.Contains(there, p) })
-	}
-	return people, errors.Join(rows.Err(), rows.Close())
 }

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -226,17 +227,34 @@ func (s *Store) beforeSeq(scope, cursor string) (int64, error) {
 // listBySeq returns a page of the rows that selects and w select, newest first: in the
 // falling order of the numbers in column, which seq returns of a row.
 func listBySeq[T any](ctx context.Context, s *Store, p Page, scope, what, selects string, w *where, column string, seq func(T) int64) (List[T], error) {
+	return listFiltered(ctx, s, p, scope, what, selects, w, column, "", nil, seq)
+}
+
+// listFiltered is listBySeq for the rows that pass a filter that no index serves, nil for
+// none. It looks at so many rows that a page may hold fewer than the limit, or none, and
+// yet not be the last. columns are those of selects by their names.
+func listFiltered[T any](
+	ctx context.Context, s *Store, p Page, scope, what, selects string, w *where, column, columns string, filter func(*where), seq func(T) int64,
+) (l List[T], err error) {
 	before, err := s.beforeSeq(scope, p.Cursor)
 	if err != nil {
 		return List[T]{}, err
 	}
 	w.add(column+" < ?", before)
-	q := selects + w.sql() + ` ORDER BY ` + column + ` DESC LIMIT ` + w.arg(p.Limit+1)
-	rows, err := readAll[T](ctx, s, what, q, w.args...)
-	if err != nil {
-		return List[T]{}, err
+	at := func(row T) position { return position{Seq: seq(row)} }
+	q := selects + w.sql() + ` ORDER BY ` + column + ` DESC`
+	if filter == nil {
+		rows, err := readAll[T](ctx, s, what, q+` LIMIT `+w.arg(p.Limit+1), w.args...)
+		return page(s, scope, p.Limit, rows, at), err
 	}
-	return page(s, scope, p.Limit, rows, func(row T) position { return position{Seq: seq(row)} }), nil
+	passing := &where{args: slices.Clone(w.args)}
+	filter(passing)
+	rows, last, err := scan[T](ctx, s, what, columns, q, w.args, passing, p.Limit+1, max(p.Limit+1, s.limits.listScan))
+	l = page(s, scope, p.Limit, rows, at)
+	if last != nil {
+		l.Cursor = s.cursors.make(scope, at(*last))
+	}
+	return l, err
 }
 
 // scan reads at most `most` of the rows that selects and args select, in their order, and

@@ -262,18 +262,14 @@ func busiest(groups map[string]*GroupCounts, limit int) []GroupCounts {
 	return all[:min(len(all), limit)]
 }
 
-// SweepCounts deletes some of the counts of days that are no longer shown, and
-// returns how many; 0 means that there were none.
-func (s *Store) SweepCounts(ctx context.Context) (int, error) {
-	if may, err := s.mayDelete(ctx); !may {
-		return 0, err
-	}
+// sweepCounts deletes some of the counts of days that are no longer shown.
+func (s *Store) sweepCounts(ctx context.Context) (int, error) {
 	old := dayOf(s.now()) - MaxStatsDays - 1
-	n, err := s.sweepBefore(ctx, "daily_counts", "account_id, inbox_seq, day, kind", "day", old)
+	n, err := s.sweepBefore(ctx, "daily_counts", sweep{column: "day", key: "account_id, inbox_seq, day, kind"}, old)
 	if n > 0 || err != nil {
 		return n, err
 	}
-	return s.sweepBefore(ctx, "send_counts", "account_id, day, kind, shard", "day", old)
+	return s.sweepBefore(ctx, "send_counts", sweep{column: "day", key: "account_id, day, kind, shard"}, old)
 }
 
 // countedTo is the number of the last event that daily_counts has.

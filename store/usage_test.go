@@ -354,7 +354,7 @@ func TestEachEventCountsOnce(t *testing.T) {
 		swept := 0
 		for n := 1; n > 0; swept += n {
 			var err error
-			if n, err = nodes[0].SweepEvents(t.Context()); err != nil {
+			if n, err = nodes[0].Sweep(t.Context(), "events"); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -349,12 +349,6 @@ func (s *Store) TakeNote(ctx context.Context, session []byte, subject string) (s
 	return string(secret), nil
 }
 
-// SweepNotes deletes some of the notes that have expired, and returns how many; 0
-// means that there were none.
-func (s *Store) SweepNotes(ctx context.Context) (int, error) {
-	return s.sweepBefore(ctx, "session_notes", "session_hash, subject", "expires_at", NewTime(s.now()))
-}
-
 func noteLabel(session []byte, subject string) string {
 	return fmt.Sprintf("note %x %s", session, subject)
 }

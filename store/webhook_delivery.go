@@ -61,36 +61,22 @@ type DeliveryFilter struct {
 // and yet not be the last.
 func (s *Store) ListDeliveries(ctx context.Context, w Webhook, f DeliveryFilter, p Page) (List[Delivery], error) {
 	scope := fmt.Sprintf("deliveries/%d/%d/%q/%q", w.AccountID, w.Seq, f.Status, f.EventType)
-	before, err := s.beforeSeq(scope, p.Cursor)
-	if err != nil {
-		return List[Delivery]{}, err
+	var filter func(*where)
+	if f != (DeliveryFilter{}) {
+		filter = f.add
 	}
-	inner := conditions("endpoint_seq = ? AND seq < ?", w.Seq, before)
-	filter, most := &where{args: slices.Clone(inner.args)}, p.Limit+1
-	if f.add(filter) {
-		most = max(most, s.limits.listScan)
-	}
-	selects := `SELECT ` + deliveryColumns + ` FROM webhook_deliveries` + inner.sql() + ` ORDER BY seq DESC`
-	rows, last, err := scan[Delivery](ctx, s, "list deliveries", deliveryColumns, selects, inner.args, filter, p.Limit+1, most)
-	if err != nil {
-		return List[Delivery]{}, err
-	}
-	l := page(s, scope, p.Limit, rows, func(d Delivery) position { return position{Seq: d.Seq} })
-	if last != nil {
-		l.Cursor = s.cursors.make(scope, position{Seq: last.Seq})
-	}
-	return l, nil
+	return listFiltered(ctx, s, p, scope, "list deliveries", `SELECT `+deliveryColumns+` FROM webhook_deliveries`,
+		conditions("endpoint_seq = ?", w.Seq), "seq", deliveryColumns, filter, func(d Delivery) int64 { return d.Seq })
 }
 
-// add adds the conditions of the filter, and reports whether there are any.
-func (f DeliveryFilter) add(w *where) bool {
+// add adds the conditions of the filter.
+func (f DeliveryFilter) add(w *where) {
 	if f.Status != "" {
 		w.add("status = ?", f.Status)
 	}
 	if f.EventType != "" {
 		w.add("event_type = ?", f.EventType)
 	}
-	return f != DeliveryFilter{}
 }
 
 // DeliveryRate is how the latest deliveries of an endpoint ended.
@@ -220,13 +206,9 @@ func namesMail(t EventType) bool {
 	return strings.HasPrefix(string(t), "message.") || strings.HasPrefix(string(t), "email.")
 }
 
-// SweepDeliveries deletes some of the deliveries that are older than
-// DeliveryTTL or whose endpoint is deleted, and returns how many; 0 means that
-// there were none.
-func (s *Store) SweepDeliveries(ctx context.Context) (int, error) {
-	if may, err := s.mayDelete(ctx); !may {
-		return 0, err
-	}
+// sweepDeliveries deletes some of the deliveries that are older than DeliveryTTL or whose
+// endpoint is deleted.
+func (s *Store) sweepDeliveries(ctx context.Context) (int, error) {
 	const (
 		// From one endpoint to the next, by index.
 		orphaned = `
@@ -241,13 +223,13 @@ func (s *Store) SweepDeliveries(ctx context.Context) (int, error) {
 		orphans = `DELETE FROM webhook_deliveries WHERE seq IN
 			(SELECT seq FROM webhook_deliveries WHERE endpoint_seq = $1 ORDER BY seq LIMIT $2)`
 	)
-	n, err := s.sweepOld(ctx, "webhook_deliveries", DeliveryTTL, "")
+	n, err := s.sweepLog(ctx, "webhook_deliveries", DeliveryTTL, "")
 	if err != nil || n > 0 {
 		return n, err
 	}
-	var gone []int64
-	if err := s.read.SelectContext(ctx, &gone, orphaned); err != nil || len(gone) == 0 {
-		return 0, s.wrap(err, "deliveries without an endpoint")
+	gone, err := readAll[int64](ctx, s, "deliveries without an endpoint", orphaned)
+	if err != nil || len(gone) == 0 {
+		return 0, err
 	}
 	return s.exec(ctx, "sweep deliveries", orphans, gone[0], sweepBatch)
 }

@@ -152,7 +152,7 @@ func TestDeliveriesOfADeletedEndpointAreSwept(t *testing.T) {
 		}
 		sweep := func(want int) {
 			t.Helper()
-			if n, err := s.SweepDeliveries(t.Context()); err != nil || n != want {
+			if n, err := s.Sweep(t.Context(), "webhook_deliveries"); err != nil || n != want {
 				t.Errorf("swept %d, want %d: %v", n, want, err)
 			}
 		}

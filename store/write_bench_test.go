@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/testpg"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -146,4 +147,28 @@ func countTrips(b *testing.B, database string, trips *atomic.Int64) string {
 	q.Set("sslmode", "disable")
 	u.Host, u.RawQuery = l.Addr().String(), q.Encode()
 	return u.String()
+}
+
+// benchConfig is a database that is as durable as in production: SQLite on the
+// disk of the temporary folder, PostgreSQL with fsync.
+func benchConfig(b *testing.B, e storetest.Engine) store.Config {
+	b.Helper()
+	if e == storetest.SQLite {
+		return storetest.Config(b, e)
+	}
+	server, err := testpg.Start(b.Context(), testpg.Options{Fsync: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			b.Error(err)
+		}
+	})
+	cfg := storetest.EmptyConfig(b, storetest.SQLite)
+	cfg.Database = server.URL(testpg.DefaultDatabase)
+	if _, err := store.Migrate(b.Context(), cfg); err != nil {
+		b.Fatal(err)
+	}
+	return cfg
 }

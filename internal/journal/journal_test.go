@@ -57,7 +57,7 @@ func TestRequestsAreRecordedByAccount(t *testing.T) {
 			t.Errorf("of key_a: %+v, want req_1", got)
 		}
 		clock.Add(store.JournalTTL + time.Minute)
-		if n, err := s.SweepJournal(t.Context()); n != 3 || err != nil {
+		if n, err := s.Sweep(t.Context(), "api_requests"); n != 3 || err != nil {
 			t.Errorf("swept %d, %v, want 3", n, err)
 		}
 		if got := requests(t, j, s, 1, store.APIRequestFilter{}); len(got) != 0 {

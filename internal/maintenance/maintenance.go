@@ -21,7 +21,11 @@ import (
 func runEvery(
 	ctx context.Context, s *store.Store, every time.Duration, log *slog.Logger, task string, round func(context.Context) error,
 ) error {
-	work.Every(ctx, every/10, func(ctx context.Context) {
+	look := every / 10
+	if s.Engine() == "sqlite" { // there is no other node that may take the turn
+		look = every
+	}
+	work.Every(ctx, look, func(ctx context.Context) {
 		mine, err := s.TakeTurn(ctx, task, every-every/20)
 		if mine {
 			err = round(ctx)

@@ -76,7 +76,7 @@ func (r *Retention) RunOnce(ctx context.Context) (store.Removed, error) {
 		return n.Records, err
 	})
 	errs = append(errs, err)
-	drafts, err := repeat(ctx, r.cfg.Store.DeleteDrafts)
+	drafts, err := repeat(ctx, sweep(r.cfg.Store, "drafts"))
 	gone.Drafts += drafts
 	errs = append(errs, err, r.cfg.Store.Scrub(ctx))
 	if !gone.Nothing() {

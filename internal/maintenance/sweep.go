@@ -52,29 +52,16 @@ func (s *Sweeper) RunOnce(ctx context.Context) (int, error) {
 	all := 0
 	var errs []error
 	var removed []any // names and counts, for the log
-	for _, kind := range []struct {
-		name  string
-		sweep func(context.Context) (int, error)
-	}{
-		{"blobs", st.SweepBlobs},
-		{"cached_responses", inSteps(st.SweepCachedResponses)},
-		{"codes", inSteps(st.SweepTakenCodes)},
-		{"correspondents", inSteps(st.SweepCorrespondents)},
-		{"events", inSteps(st.SweepEvents)},
-		{"webhook_deliveries", inSteps(st.SweepDeliveries)},
-		{"deleted_messages", inSteps(st.SweepDeleted)},
-		{"counts", inSteps(st.SweepCounts)},
-		{"sends", inSteps(st.SweepSends)},
-		{"mail_policies", inSteps(st.SweepMailPolicies)},
-		{"notes", inSteps(st.SweepNotes)},
-		{"journal", inSteps(st.SweepJournal)},
-		{"grants", inSteps(st.SweepGrants)},
-		{"index_buckets", st.SweepIndex},
-	} {
-		n, err := kind.sweep(ctx)
+	note := func(name string, n int, err error) {
 		all += n
 		errs = append(errs, err)
-		removed = append(removed, kind.name, n)
+		removed = append(removed, name, n)
+	}
+	blobs, err := st.SweepBlobs(ctx)
+	note("blobs", blobs, err)
+	for _, name := range store.Sweeps() {
+		n, err := repeat(ctx, sweep(st, name))
+		note(name, n, err)
 	}
 	errs = append(errs, st.RewriteIndex(ctx))
 	if _, err := repeat(ctx, st.MergeIndex); err != nil {
@@ -87,7 +74,7 @@ func (s *Sweeper) RunOnce(ctx context.Context) (int, error) {
 	return all, errors.Join(errs...)
 }
 
-// inSteps returns a function that repeats step until it finds nothing to do.
-func inSteps(step func(context.Context) (int, error)) func(context.Context) (int, error) {
-	return func(ctx context.Context) (int, error) { return repeat(ctx, step) }
+// sweep returns a function that does one step of a sweep.
+func sweep(s *store.Store, name string) func(context.Context) (int, error) {
+	return func(ctx context.Context) (int, error) { return s.Sweep(ctx, name) }
 }

@@ -364,7 +364,7 @@ func TestErrorsNeverRedirect(t *testing.T) {
 		if refusal.Get("error") != "access_denied" || refusal.Get("state") != "a state & more" || refusal.Get("iss") != in.base || refusal.Has("code") {
 			t.Errorf("%v", refusal)
 		}
-		if left, err := in.store.SweepGrants(t.Context()); err != nil || left != 0 {
+		if left, err := in.store.Sweep(t.Context(), "oauth_grants"); err != nil || left != 0 {
 			t.Errorf("grants: %d, %v", left, err)
 		}
 	})

@@ -33,20 +33,16 @@ type IndexerConfig struct {
 
 // Indexer fills the full-text index. Every node runs one, and one at a time
 // works.
-type Indexer struct {
-	cfg    IndexerConfig
-	holder string // names this indexer to the others
-}
+type Indexer struct{ cfg IndexerConfig }
 
 // NewIndexer returns an indexer that has yet to run.
 func NewIndexer(cfg IndexerConfig) *Indexer {
-	return &Indexer{cfg: cfg, holder: store.NewID("idx_", cfg.Now())}
+	return &Indexer{cfg}
 }
 
 // Run indexes mail soon after it comes, until ctx ends. A round that fails does
 // not end it.
 func (x *Indexer) Run(ctx context.Context) error {
-	defer x.release(ctx)
 	stored, since := x.cfg.Store.Stored(), x.cfg.Now()
 	work.Due(ctx, func(ctx context.Context) time.Duration {
 		start := x.cfg.Now()
@@ -78,19 +74,10 @@ func rest(n int, took time.Duration, rate float64) time.Duration {
 // messages were in the batch: none when all are indexed, or when another node
 // does it.
 func (x *Indexer) RunOnce(ctx context.Context) (int, error) {
-	n, err := x.cfg.Store.Index(ctx, x.holder, batch, Text)
+	n, err := x.cfg.Store.Index(ctx, batch, Text)
 	if err != nil {
 		return 0, err
 	}
 	_, err = x.cfg.Store.MergeIndexSome(ctx)
 	return n, err
-}
-
-// release lets another node index at once.
-func (x *Indexer) release(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	if err := x.cfg.Store.ReleaseIndex(ctx, x.holder); err != nil {
-		x.cfg.Log.WarnContext(ctx, "the search index was not released", "error", err)
-	}
 }

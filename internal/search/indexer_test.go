@@ -51,7 +51,7 @@ func TestRunIndexesAndReleasesItsLease(t *testing.T) {
 			return time.Now()
 		})
 		go func() { ended <- x.Run(ctx) }()
-		for range 4 { // when it is made, when Run begins, and when a round begins and ends
+		for range 3 { // when Run begins, and when a round begins and ends
 			<-asked
 		}
 		stop()

@@ -80,7 +80,7 @@ func TestTimelineOutlivesItsEvents(t *testing.T) {
 		id := s.send(t, "gone@nowhere.example", "Old news")
 		s.handOver(t)
 		s.clock.Add(store.EventTTL + 48*time.Hour)
-		deleted, err := s.store.SweepEvents(t.Context())
+		deleted, err := s.store.Sweep(t.Context(), "events")
 		must(t, err)
 		if deleted == 0 {
 			t.Fatal("no event was deleted")

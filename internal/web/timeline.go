@@ -34,12 +34,12 @@ var stepTitles = map[string]string{
 // delivery returns what happened to an email or a sent message, and what comes
 // next. Events are deleted after a time; the recipients keep how it ended.
 func (d *Dashboard) delivery(p *page, m store.Message, scheduled *store.Time) (v delivery, err error) {
-	events, err := d.store.MessageEvents(p.ctx(), m.AccountID, m.Seq, mostSteps)
+	events, err := d.store.ListMessageEvents(p.ctx(), m.AccountID, m.Seq, store.Page{Limit: mostSteps})
 	if err != nil {
 		return v, err
 	}
 	steps := []step{{At: m.CreatedAt.Time, Title: "Accepted by Postroom"}}
-	for _, e := range events {
+	for _, e := range events.Rows {
 		s, err := stepOf(e)
 		if err != nil {
 			return v, err

@@ -21,28 +21,28 @@ func (q Query) terms() int {
 
 // text writes the query in the language of the database. Words and marks are
 // letters and digits, so nothing is escaped.
-func (q Query) text(quote, and, or string) string {
+func (q Query) text(l language) string {
 	var sb strings.Builder
 	for i, b := range q.Buckets {
 		if i > 0 {
-			sb.WriteString(or)
+			sb.WriteString(l.or)
 		}
 		sb.WriteString("(")
 		for j, w := range q.Words {
 			if j > 0 {
-				sb.WriteString(and)
+				sb.WriteString(l.and)
 			}
-			sb.WriteString(quote + b.word(w) + quote)
+			sb.WriteString(l.quote + b.word(w) + l.quote)
 		}
 		for _, group := range q.Marks {
 			for j, m := range group {
 				switch {
 				case j > 0:
-					sb.WriteString(or)
+					sb.WriteString(l.or)
 				default:
-					sb.WriteString(and + "(")
+					sb.WriteString(l.and + "(")
 				}
-				sb.WriteString(quote + b.mark(m) + quote)
+				sb.WriteString(l.quote + b.mark(m) + l.quote)
 			}
 			sb.WriteString(")")
 		}

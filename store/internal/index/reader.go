@@ -20,7 +20,7 @@ type Reader struct {
 	Known int64   // all that matches is found from this number on
 	Done  bool    // there is nothing more to read
 
-	index      Index
+	index      *Index
 	read       *engine.Reads
 	account    int64
 	query      Query // without buckets
@@ -37,7 +37,7 @@ type Reader struct {
 
 // NewReader returns a Reader for the messages of an account below a number and not
 // below oldest, in at most maxBuckets buckets.
-func NewReader(ix Index, read *engine.Reads, account int64, q Query, below, oldest int64, maxBuckets int) *Reader {
+func NewReader(ix *Index, read *engine.Reads, account int64, q Query, below, oldest int64, maxBuckets int) *Reader {
 	return &Reader{
 		Known: math.MaxInt64, index: ix, read: read, account: account, query: q, below: below, oldest: oldest, maxBuckets: maxBuckets,
 	}

@@ -823,7 +823,7 @@ CREATE INDEX webhook_deliveries_held ON webhook_deliveries (held_due) WHERE held
 -- ## Search
 
 -- Some thousand messages of one account that were indexed one after the other. Words are
--- indexed with the number of their bucket before them (store/search_index.go).
+-- indexed with the number of their bucket before them (store/internal/index).
 CREATE TABLE search_buckets (
     seq        INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id BIGINT NOT NULL,
@@ -834,16 +834,9 @@ CREATE TABLE search_buckets (
 -- search the buckets of an account, newest first
 CREATE INDEX search_buckets_account ON search_buckets (account_id, newest);
 
--- Who fills the index, and until when without renewing.
-CREATE TABLE search_lease (
-    holder TEXT NOT NULL,
-    until  BIGINT NOT NULL
-);
-INSERT INTO search_lease (holder, until) VALUES ('', 0);
-
 -- The full-text index. FTS5 merges nothing inside the transactions that index or delete
 -- messages, because one merge can take seconds. The store merges in short steps of its own
--- (store/search_merge.go). crisismerge bounds the number of segments, should those steps
+-- (store/search.go). crisismerge bounds the number of segments, should those steps
 -- fail for a long time.
 CREATE VIRTUAL TABLE search_index USING fts5 (
     words, content = '', contentless_delete = 1, detail = none, tokenize = "ascii tokenchars '.-'"
