@@ -335,7 +335,7 @@ func (l *look) begin(in *look, tag string, attrs []html.Attribute, rules *ruleIn
 			slices.Sort(in.classes)
 			in.classes = slices.Compact(in.classes)
 		case "bgcolor":
-			in.setGround("background-color", (&Tokens{s: strings.TrimPrefix(at.Val, "#")}).all())
+			in.setGround("background-color", (&Tokens{s: strings.TrimPrefix(at.Val, "#")}).all(), rules.strict)
 		case "background":
 			in.image = at.Val != ""
 		case "color":
