@@ -3,7 +3,8 @@
 # PKG narrows test to some packages, ARGS is added to go test:
 #   make test PKG=./store/... ARGS='-run TestInbox -v'
 
-PKG  ?= $(shell go list ./... | grep -v /internal/faults)
+# The packages whose tests take longest begin first, so that none runs alone at the end.
+PKG  ?= ./store ./contract ./cmd/postroom ./handlers ./internal/web $(shell go list ./... | grep -v /internal/faults)
 ARGS ?=
 CORPUS ?= $(POSTROOM_CORPUS)
 
@@ -25,10 +26,16 @@ PEBBLE := bin/pebble-$(PEBBLE_VERSION)
 # Under the race detector it takes more time than all our code.
 RACE := -race -gcflags=modernc.org/...=-race=false
 
-# The packages whose goroutines share memory. The others have nothing for the race
-# detector to find.
-CONCURRENT := ./store/... ./smtp/... ./internal/httpserver ./internal/work/... ./client ./handlers/... ./internal/httpapi/... \
-	./internal/webhook ./internal/stream ./internal/maintenance ./internal/mailauth ./internal/mcp ./cmd/postroom
+# What the race detector runs: the packages that start goroutines, and, in those of which
+# most tests make one call after another, the files that start some. Tests that run the
+# program are left out: it has no race detector.
+CONCURRENT := ./smtp/... ./internal/httpserver ./internal/httpapi/... ./internal/mailauth ./internal/stream ./internal/webhook ./internal/work/...
+SEQUENTIAL := ./store ./handlers ./internal/mcp
+RACE_FILES = $(shell find $(CONCURRENT:/...=) -name '*_test.go'; \
+	grep -lE '\bgo func|\.Go\b|RunNodes|arriveAt|newPolicyRace' $(SEQUENTIAL:=/*_test.go))
+
+# The names of the tests in some files, as part of a pattern for go test.
+names = $(shell sed -n 's/^func \(Test[A-Za-z0-9_]*\).t .*/\1/p' $(1) | sort -u | paste -sd '|' -)
 
 # The program that tests run, built once for all packages.
 TEST_PROGRAM := POSTROOM_TEST_PROGRAM=$(CURDIR)/bin/test/postroom
@@ -45,9 +52,14 @@ PARALLEL := -parallel 4
 
 GOTEST := bin/withpg -- bin/gotest -p 2 -timeout 20m
 
+# CI has no `make vet`: the tests make all of its checks, while others wait.
+VET := $(if $(CI),-vet=all)
+
 # make clients runs the tests in files with the build tag clients, and the tests of the
 # browser again, whose pages axe-core audits then. They need the following.
 #
+CLIENT_FILES = $(shell grep -rl --include='*_test.go' --exclude-dir=node_modules '^//go:build clients' .)
+
 # Libraries of others that verify what webhooks send.
 VERIFIERS := internal/webhook/testdata/verify
 
@@ -70,7 +82,7 @@ MCP_CLIENTS := contract/testdata/mcp
 AXE := internal/web/testdata/axe
 
 .DEFAULT_GOAL := help
-.PHONY: help vendor-ui site run build test race vet check format lint bench score train fuzz faults proofs proofs-long soak rounds release-snapshot verify-release check-helm picture clients \
+.PHONY: help vendor-ui site run build test race race-compile node vet check format lint bench score train fuzz faults proofs proofs-long soak rounds release-snapshot verify-release check-helm picture clients \
 	bin/withpg bin/gotest bin/test/postroom check-generated
 
 # generate and check-generated: the contract and what is made from it.
@@ -92,17 +104,19 @@ build: ## build a static bin/postroom
 
 test: bin/withpg bin/gotest bin/test/postroom ## run the tests, on SQLite and PostgreSQL
 	scripts/test-tools test
-	@exec env $(TEST_PROGRAM) $(GOTEST) $(PARALLEL) $(ARGS) -- $(PKG)
+	@exec env $(TEST_PROGRAM) $(GOTEST) $(PARALLEL) $(VET) $(ARGS) -- $(PKG)
 
-race: bin/withpg bin/gotest bin/test/postroom ## run the tests of what is concurrent with the race detector
+race: bin/withpg bin/gotest ## run the tests of what is concurrent with the race detector
 	scripts/test-tools race
-	exec env CGO_ENABLED=1 $(TEST_PROGRAM) $(GOTEST) $(RACE) $(ARGS) -- $(CONCURRENT)
+	@exec env CGO_ENABLED=1 $(GOTEST) $(RACE) -vet=off -run '^($(call names,$(RACE_FILES)))$$' $(ARGS) -- $(SEQUENTIAL) $(CONCURRENT)
+
+# CI compiles for make race while the tests of make proofs wait for disks and processes.
+race-compile:
+	CGO_ENABLED=1 nice go list -export -test -deps $(RACE) $(CONCURRENT) $(SEQUENTIAL) >/dev/null
 
 clients: bin/withpg bin/gotest bin/test/postroom $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules $(SUBMITTERS)/node_modules $(CALENDARS)/node_modules $(VENDOR_SDKS)/node_modules $(EXAMPLES)/node_modules $(TYPESCRIPT)/node_modules $(MCP_CLIENTS)/node_modules $(AXE)/node_modules ## run the tests with clients, servers and languages of others
 	scripts/test-tools clients
-	@files=$$(grep -rl --include='*_test.go' --exclude-dir=node_modules '^//go:build clients' .); \
-	tests=$$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(t .*/\1/p' $$files | paste -sd '|' -); \
-	exec env CI=true $(TEST_PROGRAM) $(GOTEST) $(PARALLEL) -tags clients -run "^($$tests|TestBrowser.*)$$" $(ARGS) -- $$(dirname $$files | sort -u)
+	@exec env CI=true $(TEST_PROGRAM) $(GOTEST) $(PARALLEL) -tags clients $(VET) -run '^($(call names,$(CLIENT_FILES))|TestBrowser.*)$$' $(ARGS) -- $(sort $(dir $(CLIENT_FILES)))
 
 check: format vet lint check-generated check-contract ## check format, vet, lint, generated code and the contract
 
@@ -133,7 +147,7 @@ faults: bin/withpg $(VERSITYGW) ## kill, fill and cut off the service, and see t
 	exec env POSTROOM_TEST_ENGINES=all bin/withpg -fsync -- go test -tags faults -count=1 -parallel 1 -v -timeout 45m $(ARGS) ./internal/faults/...
 
 proofs: bin/withpg bin/gotest bin/test/postroom $(VERSITYGW) ## prove that nothing is lost in kills, power cuts, failed syncs and outages
-	exec env $(TEST_PROGRAM) bin/withpg -fsync -- bin/gotest -count=1 -timeout 15m $(ARGS) -- ./internal/faults
+	exec env $(TEST_PROGRAM) bin/withpg -fsync -- bin/gotest $(VET) -count=1 -timeout 15m $(ARGS) -- ./internal/faults
 
 proofs-long: faults ## the same in the long forms, alone on the machine
 	exec env POSTROOM_TEST_FLIPS=10000 bin/withpg -- go test -count=1 -v -timeout 90m -run 'Verify|Export|Damage' ./internal/backup
@@ -143,7 +157,7 @@ soak: bin/withpg ## run three nodes under load and faults for SOAK (20m), and se
 	exec env POSTROOM_TEST_SOAK=$(SOAK) bin/withpg -fsync -- go test -tags faults -count=1 -v -timeout 0 -run TestSoak ./internal/faults
 
 rounds: bin/withpg ## repeat what races, and what is hostile, by the thousand
-	exec bin/withpg -- go test -tags faults -count=1 -p 1 -timeout 90m $(ARGS) ./handlers ./store ./smtp/... ./internal/webhook ./internal/web ./cmd/postroom
+	exec bin/withpg -- go test -tags faults -count=1 -p 1 -timeout 90m $(ARGS) ./handlers ./store ./smtp/... ./internal/webhook ./internal/web
 
 site: ## write the documentation as a static site into dist/site
 	go run ./tools/site dist/site
@@ -204,9 +218,11 @@ $(PEBBLE):
 	mv bin/acme/pebble $@
 	rmdir bin/acme
 
+node:
+	@scripts/test-tools node
+
 # npm puts the folder there first and fills it then, so its time says when it
 # was whole.
-%/node_modules: %/package-lock.json
-	scripts/test-tools node
+%/node_modules: %/package-lock.json | node
 	npm ci --prefix $* --ignore-scripts --no-audit --no-fund
 	@touch $@

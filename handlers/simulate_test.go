@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/store"
 )
 
 // Characters that only programs see are in no text that the API or MCP returns. The flag
@@ -60,7 +62,7 @@ func TestSimulateMessage(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)
-		wake := s.store.WakeInbox(in.Seq)
+		wake := s.store.WakeMatching(store.MessageFilter{InboxSeq: in.Seq})
 		defer wake.Stop()
 		m := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/simulate",
 			`{"from":{"email":"Ann@out.example","name":"Ann"},"subject":"Grüße","text":"Use 771204 to sign in.","html":"<p>Use 771204</p>"}`).want(t, http.StatusCreated)

@@ -435,14 +435,9 @@ type Wake struct {
 	filter *MessageFilter // nil: every change wakes
 }
 
-// WakeInbox subscribes to changes of an inbox's messages. Subscribe first, then
-// look, then sleep on C, then look again.
-func (s *Store) WakeInbox(inboxSeq int64) *Wake {
-	return s.wake.subscribe(&Wake{topic: topic{topicInbox, inboxSeq}})
-}
-
-// WakeMatching is WakeInbox for new messages that match the filter, and for changes
-// that are not known well enough to say that they do not match. The filter is checked
+// WakeMatching subscribes to new messages of an inbox that match the filter, and to changes
+// that are not known well enough to say that they do not match. Subscribe first, then
+// look, then sleep on C, then look again. The filter is checked
 // in memory, so that a message costs no query for those that wait for others. Only
 // the fields of a filter for one inbox count, without its text, thread and place.
 func (s *Store) WakeMatching(f MessageFilter) *Wake {

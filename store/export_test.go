@@ -223,3 +223,8 @@ func OutgoingSteps() (all [][4]string) {
 	}
 	return all
 }
+
+// WakeInbox subscribes to all changes of the messages of an inbox.
+func (s *Store) WakeInbox(inboxSeq int64) *Wake {
+	return s.wake.subscribe(&Wake{topic: topic{topicInbox, inboxSeq}})
+}

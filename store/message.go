@@ -539,25 +539,28 @@ func addLabel(w *where, column, label string) {
 	}
 }
 
-// readAt is what read_at becomes.
-func (c Marks) readAt(now time.Time) *Time {
-	if !*c.Read {
-		return nil
+// markRead marks received messages as read or unread: those whose column has the number. It
+// leaves those that are so already.
+func (s *Store) markRead(ctx context.Context, tx *sqlx.Tx, column string, seq int64, c Marks) error {
+	const change = `UPDATE messages SET read_at = cast($2 AS bigint) WHERE direction = 'in' AND (read_at IS NULL) <> (cast($2 AS bigint) IS NULL) AND `
+	var at *Time
+	if *c.Read {
+		now := NewTime(s.now())
+		at = &now
 	}
-	at := NewTime(now)
-	return &at
+	_, err := tx.ExecContext(ctx, change+column+` = $1`, seq, at)
+	return errIn("mark as read", err)
 }
 
 // MarkMessage changes the marks of a message and returns it with them. A message that is
 // read stays read since when it was.
 func (s *Store) MarkMessage(ctx context.Context, m Message, c Marks) (Message, error) {
-	const read = `UPDATE messages SET read_at = cast($2 AS bigint) WHERE seq = $1 AND direction = 'in' AND (read_at IS NULL) <> (cast($2 AS bigint) IS NULL)`
 	err := s.inTx(ctx, "mark message", func(tx *sqlx.Tx) (err error) {
 		if m.Labels.V, err = s.relabel(ctx, tx, "messages", m.Seq, c); err != nil || c.Read == nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, read, m.Seq, c.readAt(s.now())); err != nil {
-			return errIn("mark as read", err)
+		if err := s.markRead(ctx, tx, "seq", m.Seq, c); err != nil {
+			return err
 		}
 		return tx.GetContext(ctx, &m.ReadAt, `SELECT read_at FROM messages WHERE seq = $1`, m.Seq)
 	})

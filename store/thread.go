@@ -376,7 +376,6 @@ func (s *Store) oneThread(ctx context.Context, cond string, args ...any) (Thread
 // MarkThread changes the marks of a thread of the account, in one of these inboxes unless
 // inboxIDs is nil. Its messages are marked as read or unread, but not labelled.
 func (s *Store) MarkThread(ctx context.Context, accountID int64, inboxIDs []string, id string, c Marks) (Thread, error) {
-	const read = `UPDATE messages SET read_at = cast($2 AS bigint) WHERE thread_seq = $1 AND direction = 'in' AND (read_at IS NULL) <> (cast($2 AS bigint) IS NULL)`
 	f := MessageFilter{AccountID: accountID, InboxIDs: inboxIDs, ThreadID: id}
 	err := s.findThread(ctx, &f)
 	if err == nil && f.threadSeq == 0 {
@@ -391,8 +390,8 @@ func (s *Store) MarkThread(ctx context.Context, accountID int64, inboxIDs []stri
 	}
 	err = s.inTx(ctx, "mark thread", func(tx *sqlx.Tx) (err error) {
 		if c.Read != nil { // messages before their thread, as everywhere
-			if _, err := tx.ExecContext(ctx, read, t.Seq, c.readAt(s.now())); err != nil {
-				return errIn("mark as read", err)
+			if err := s.markRead(ctx, tx, "thread_seq", t.Seq, c); err != nil {
+				return err
 			}
 		}
 		t.Labels.V, err = s.relabel(ctx, tx, "threads", t.Seq, c)

@@ -324,9 +324,5 @@ func notIn[T any](w *where, column string, values []T) {
 	if len(values) == 0 {
 		return
 	}
-	ps := make([]string, len(values))
-	for i, v := range values {
-		ps[i] = w.arg(v)
-	}
-	w.conds = append(w.conds, column+" NOT IN ("+strings.Join(ps, ", ")+")")
+	w.add(column + " NOT IN (" + strings.Join(each(values, func(v T) string { return w.arg(v) }), ", ") + ")")
 }

@@ -1,15 +1,15 @@
 package main
 
 import (
-	"io"
-	"net"
 	"net/url"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/postroom/postroom/internal/testpg"
+	"github.com/postroom/postroom/internal/waittest"
 )
 
 // startWaiting starts the program while its PostgreSQL server is unreachable, and
@@ -20,70 +20,22 @@ func startWaiting(t *testing.T) (s *served, back func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	q := u.Query()
-	socket := q.Get("host") + "/.s.PGSQL.5432"
-	q.Del("host")
-	u.Host, u.RawQuery = addr, q.Encode()
-	data := t.TempDir()
-	s = &served{cmd: command(t, data, []string{"POSTROOM_DATABASE=" + u.String()}, "serve"), stdout: &syncBuffer{}, log: &syncBuffer{}, ended: make(chan error, 1)}
+	const name = "/.s.PGSQL.5432"
+	q, folder := u.Query(), t.TempDir()
+	socket := q.Get("host") + name
+	q.Set("host", folder)
+	u.RawQuery = q.Encode()
+	s = &served{cmd: command(t, t.TempDir(), []string{"POSTROOM_DATABASE=" + u.String()}, "serve"), stdout: &syncBuffer{}, log: &syncBuffer{}, ended: make(chan error, 1)}
 	s.cmd.Stdout, s.cmd.Stderr = s.stdout, s.log
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	go func() { s.ended <- s.cmd.Wait() }()
 	t.Cleanup(func() { s.stop(t) })
-	awaitThat(t, s, "it waits for the database", func() bool { return strings.Contains(s.log.String(), "waiting for the database") })
+	waittest.Until(t, "it waits for the database", func() bool { return strings.Contains(s.log.String(), "waiting for the database") })
 	return s, func() {
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
+		if err := os.Symlink(socket, folder+name); err != nil {
 			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = l.Close() })
-		go func() {
-			for {
-				c, err := l.Accept()
-				if err != nil {
-					return
-				}
-				go join(c, socket)
-			}
-		}()
-	}
-}
-
-// join forwards a connection to a Unix socket until either side closes.
-func join(client net.Conn, socket string) {
-	defer func() { _ = client.Close() }()
-	server, err := net.Dial("unix", socket)
-	if err != nil {
-		return
-	}
-	defer func() { _ = server.Close() }()
-	go func() {
-		_, _ = io.Copy(server, client)
-		_ = server.Close()
-	}()
-	_, _ = io.Copy(client, server)
-}
-
-func awaitThat(t *testing.T, s *served, what string, is func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(time.Minute)
-	for !is() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("not within a minute: %s\n%s%s", what, s.stdout, s.log)
 		}
 	}
 }
@@ -94,7 +46,7 @@ func TestServeWaitsForTheDatabase(t *testing.T) {
 	t.Parallel()
 	s, back := startWaiting(t)
 	back()
-	awaitThat(t, s, "it serves", func() bool { return strings.Contains(s.stdout.String(), "SMTP") })
+	waittest.Until(t, "it serves", func() bool { return strings.Contains(s.stdout.String(), "SMTP") })
 }
 
 // A node that waits for its database stops on a signal.

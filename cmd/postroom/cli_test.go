@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/smtp"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -179,7 +180,9 @@ func TestCommandsOverTheAPI(t *testing.T) {
 func writeFile(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "file")
-	write(t, filepath.Dir(name), "file", []byte(text))
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	return name
 }
 

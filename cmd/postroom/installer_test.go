@@ -13,22 +13,17 @@ import (
 	"testing"
 )
 
-// writeRelease writes the part of a release that install.sh reads for this system.
+// writeRelease writes the part of a release that install.sh reads for this system, with a
+// script in place of the program.
 func writeRelease(t *testing.T, dir string) (archive string) {
 	t.Helper()
-	program, err := os.ReadFile(binary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := []byte("#!/bin/sh\necho postroom 1.2.3\n")
 	archive = filepath.Join(dir, fmt.Sprintf("postroom_1.2.3_%s_%s.tar.gz", runtime.GOOS, runtime.GOARCH))
 	f, err := os.Create(archive)
 	if err != nil {
 		t.Fatal(err)
 	}
-	zip, err := gzip.NewWriterLevel(f, gzip.BestSpeed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	zip := gzip.NewWriter(f)
 	files := tar.NewWriter(zip)
 	if err := files.WriteHeader(&tar.Header{Name: "postroom", Mode: 0o755, Size: int64(len(program))}); err != nil {
 		t.Fatal(err)
@@ -80,7 +75,7 @@ func TestInstallScript(t *testing.T) {
 			t.Errorf("%s: %v\n%s", address, err, out)
 		}
 	}
-	if err := os.Truncate(archive, 1000); err != nil {
+	if err := os.Truncate(archive, 10); err != nil {
 		t.Fatal(err)
 	}
 	for release, want := range map[string]string{

@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
+	"net/smtp"
 	"strings"
 	"testing"
 
-	"github.com/emersion/go-msgauth/dkim"
-
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mailauth"
 	"github.com/postroom/postroom/internal/waittest"
+	"github.com/postroom/postroom/smtp/outbound"
 	"github.com/postroom/postroom/smtp/smtptest"
 )
 
@@ -62,35 +66,40 @@ func TestMailIsSentToTheMXOfItsDomain(t *testing.T) {
 	}
 	s := serve(t, data, env...)
 	id := out(t, s)
-	mail := mx.Wait(t, 1)[0]
+	sent := mx.Wait(t, 1)[0]
 	becomes(t, s, id, "delivered")
-	if mail.HELO != "out.example.com" || !isReturnPath(mail.From, "agents.example.com") {
-		t.Errorf("HELO %q, MAIL FROM %q", mail.HELO, mail.From)
+	if sent.HELO != "out.example.com" || !isReturnPath(sent.From, "agents.example.com") {
+		t.Errorf("HELO %q, MAIL FROM %q", sent.HELO, sent.From)
 	}
-	verifies(t, mail.Data, waitForSigningKeys(t, data, env))
+	wantAuthenticated(t, sent, waitForSigningKeys(t, data, env))
 }
 
-// verifies checks the mail's DKIM signatures with the records that `postroom
-// domain show` told the operator to publish.
-func verifies(t *testing.T, mail []byte, records string) {
+// wantAuthenticated checks the mail as a mailbox provider does, with the records that
+// `postroom domain show` told the operator to publish: SPF, both DKIM signatures and DMARC
+// pass, and all are of the domain in From (O10).
+func wantAuthenticated(t *testing.T, m smtptest.Message, records string) {
 	t.Helper()
-	verified, err := dkim.VerifyWithOptions(bytes.NewReader(mail), &dkim.VerifyOptions{
-		LookupTXT: func(name string) ([]string, error) {
-			for line := range strings.Lines(records) {
-				if strings.HasPrefix(line, name+". ") {
-					_, value, _ := strings.Cut(line, "TXT")
-					return []string{strings.NewReplacer(`" "`, "", `"`, "", "\n", "").Replace(strings.TrimSpace(value))}, nil
-				}
-			}
-			return nil, fmt.Errorf("no record %s", name)
-		},
-	})
-	if err != nil || len(verified) != 2 {
-		t.Fatalf("%d signatures, error %v, want 2", len(verified), err)
+	zones := smtptest.Zones{}
+	for name, value := range txtRecords(t, records) {
+		zones[name+"."] = smtptest.Zone{TXT: []string{value}}
 	}
-	for _, v := range verified {
-		if v.Err != nil || v.Domain != "agents.example.com" {
-			t.Errorf("signature of %s: %v", v.Domain, v.Err)
+	const domain = "agents.example.com"
+	own := zones[domain+"."]
+	own.MX = []net.MX{{Host: m.HELO + ".", Pref: 10}}
+	zones[domain+"."], zones[m.HELO+"."] = own, smtptest.A("127.0.0.1")
+	check := mailauth.NewChecker(outbound.NewResolver(smtptest.NewDNS(t, zones)), 0, nil).Start(t.Context(), mailauth.Envelope{
+		Client: netip.MustParseAddr("127.0.0.1"), HELO: m.HELO, MailFrom: m.From,
+	})
+	if err := check.Read(bytes.NewReader(m.Data), mail.DefaultLimits()); err != nil {
+		t.Fatal(err)
+	}
+	v := check.Wait()
+	if v.SPF.Result != mailauth.Pass || v.SPF.Domain != domain || v.DMARC.Result != mailauth.Pass || v.DMARC.Record != domain || len(v.DKIM) != 2 {
+		t.Errorf("SPF %+v, DMARC %+v, %d signatures", v.SPF, v.DMARC, len(v.DKIM))
+	}
+	for _, sig := range v.DKIM {
+		if sig.Result != mailauth.Pass || !sig.SignsFrom || sig.Domain != domain {
+			t.Errorf("signature %+v", sig)
 		}
 	}
 }
@@ -133,12 +142,13 @@ func TestSTARTTLSIsOfferedWithACertificate(t *testing.T) {
 	}
 
 	s := serve(t, t.TempDir(), "POSTROOM_TLS_CERT="+cert, "POSTROOM_TLS_KEY="+key)
-	c := smtpDial(t, s.smtp)
-	c.ok(250, "EHLO test")
-	c.ok(220, "STARTTLS")
-	secure := tls.Client(c.conn, &tls.Config{ServerName: "mx.example.com", RootCAs: pool, MinVersion: tls.VersionTLS12})
-	if err := secure.HandshakeContext(t.Context()); err != nil {
-		t.Errorf("handshake: %v", err)
+	c, err := smtp.Dial(s.smtp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	if err := c.StartTLS(&tls.Config{ServerName: "mx.example.com", RootCAs: pool, MinVersion: tls.VersionTLS12}); err != nil {
+		t.Errorf("STARTTLS: %v", err)
 	}
 }
 
@@ -146,4 +156,20 @@ func TestSTARTTLSIsOfferedWithACertificate(t *testing.T) {
 func isReturnPath(address, domain string) bool {
 	local, at, _ := strings.Cut(address, "@")
 	return strings.HasPrefix(local, "bounce+") && len(local) > 30 && at == domain
+}
+
+// txtRecords are the TXT records of what `postroom domain show` says, by name.
+func txtRecords(t *testing.T, zoneFile string) map[string]string {
+	t.Helper()
+	records := map[string]string{}
+	for line := range strings.Lines(zoneFile) {
+		if f := strings.Fields(line); len(f) > 4 && f[3] == "TXT" {
+			_, rest, _ := strings.Cut(line, "TXT")
+			records[strings.TrimSuffix(f[0], ".")] = strings.NewReplacer(`" "`, "", `"`, "").Replace(strings.TrimSpace(rest))
+		}
+	}
+	if len(records) == 0 {
+		t.Fatalf("no TXT records in\n%s", zoneFile)
+	}
+	return records
 }

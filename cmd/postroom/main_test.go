@@ -174,6 +174,9 @@ func (s *served) stop(t *testing.T) {
 
 func (s *served) end(t *testing.T) {
 	t.Helper()
+	if t.Failed() {
+		t.Logf("the service wrote:\n%s%s", s.stdout, s.log)
+	}
 	s.signal(t, syscall.SIGTERM)
 	if err := s.await(); err != nil {
 		t.Errorf("serve ended with %v; its log:\n%s", err, s.log)

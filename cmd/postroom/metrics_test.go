@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/postroom/postroom/internal/waittest"
 )
 
 func TestMetrics(t *testing.T) {
@@ -46,7 +48,7 @@ func TestMetrics(t *testing.T) {
 // of an attempt is noted after the recipient has the mail.
 func (s *served) metricsWith(t *testing.T, lines ...string) (text string) {
 	t.Helper()
-	awaitThat(t, s, fmt.Sprintf("the metrics have %q", lines), func() bool {
+	waittest.Until(t, fmt.Sprintf("the metrics have %q", lines), func() bool {
 		text = s.scrape(t)
 		return !slices.ContainsFunc(lines, func(line string) bool { return !strings.Contains(text, line) })
 	})

@@ -3,21 +3,21 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
-	"net/textproto"
+	"net/smtp"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/postroom/postroom/internal/waittest"
 )
 
 // awaitLog waits for a line of the log with these parts.
 func (s *served) awaitLog(t *testing.T, parts ...string) {
 	t.Helper()
-	awaitThat(t, s, fmt.Sprintf("a line of the log has %q", parts), func() bool {
+	waittest.Until(t, fmt.Sprintf("a line of the log has %q", parts), func() bool {
 		for line := range strings.Lines(s.log.String()) {
 			if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) }) {
 				return true
@@ -78,36 +78,10 @@ func TestDashboardShowsMetricsThatThereAre(t *testing.T) {
 
 // deliver sends a message over SMTP, and reports whether it was taken.
 func deliver(t *testing.T, addr, to, mail string) bool {
-	conn, err := net.Dial("tcp", addr)
+	t.Helper()
+	err := smtp.SendMail(addr, nil, "a@outside.example", []string{to}, []byte(mail))
 	if err != nil {
 		t.Error(err)
-		return false
 	}
-	defer func() { _ = conn.Close() }()
-	_ = conn.SetDeadline(time.Now().Add(patience))
-	c := textproto.NewConn(conn)
-	say := func(want int, line string) bool {
-		if line != "" {
-			if err := c.PrintfLine("%s", line); err != nil {
-				t.Error(err)
-				return false
-			}
-		}
-		if _, _, err := c.ReadResponse(want); err != nil {
-			t.Errorf("%s: %v", line, err)
-			return false
-		}
-		return true
-	}
-	if !say(220, "") || !say(250, "EHLO outside.example") || !say(250, "MAIL FROM:<a@outside.example>") || !say(250, "RCPT TO:<"+to+">") || !say(354, "DATA") {
-		return false
-	}
-	w := c.DotWriter()
-	if _, err := w.Write([]byte(mail)); err != nil {
-		t.Error(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Error(err)
-	}
-	return say(250, "")
+	return err == nil
 }

@@ -1,3 +1,5 @@
+//go:build clients
+
 package main
 
 import (
@@ -8,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/postroom/postroom/smtp/smtptest"
@@ -80,22 +81,6 @@ func headerID(t *testing.T, m smtptest.Message) string {
 		t.Fatalf("%v\n%.1000s", err, m.Data)
 	}
 	return parsed.Header.Get("Message-ID")
-}
-
-// txtRecords are the TXT records of what `postroom domain show` says, by name.
-func txtRecords(t *testing.T, zoneFile string) map[string]string {
-	t.Helper()
-	records := map[string]string{}
-	for line := range strings.Lines(zoneFile) {
-		if f := strings.Fields(line); len(f) > 4 && f[3] == "TXT" {
-			_, rest, _ := strings.Cut(line, "TXT")
-			records[strings.TrimSuffix(f[0], ".")] = strings.NewReplacer(`" "`, "", `"`, "").Replace(strings.TrimSpace(rest))
-		}
-	}
-	if len(records) == 0 {
-		t.Fatalf("no TXT records in\n%s", zoneFile)
-	}
-	return records
 }
 
 func write(t *testing.T, folder, name string, content []byte) {

@@ -269,7 +269,7 @@ func TestClientsSubmitMail(t *testing.T) {
 					t.Fatalf("%s: %.2000s", kind, got)
 				}
 				for _, mail := range o.takeSubject(t, m.Subject, len(m.rcpts())) {
-					verifies(t, mail.Data, records)
+					wantAuthenticated(t, mail, records)
 					head, _, _ := bytes.Cut(mail.Data, []byte("\r\n\r\n"))
 					for _, bad := range []string{"Bcc:", "r19@", "X-Postroom", "127.0.0.1"} {
 						if bytes.Contains(bytes.ToLower(head), []byte(strings.ToLower("\n"+bad))) || kind == "many" && bad == "r19@" && bytes.Contains(head, []byte(bad)) {

@@ -1,3 +1,5 @@
+//go:build clients
+
 package main
 
 import (
@@ -6,8 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -38,20 +38,8 @@ func sendVaried(t *testing.T, s *served, n int) (recipients int) {
 	return recipients
 }
 
-// isMarketing reports whether message i has the category marketing. The number is
-// the first one in its recipients' addresses.
+// isMarketing reports whether message i has the category marketing.
 func isMarketing(i int) bool { return i%3 == 1 }
-
-var firstNumber = regexp.MustCompile(`[0-9]+`)
-
-func numberOf(t *testing.T, recipient string) int {
-	t.Helper()
-	n, err := strconv.Atoi(firstNumber.FindString(recipient))
-	if err != nil {
-		t.Fatalf("%s: %v", recipient, err)
-	}
-	return n
-}
 
 // variety draws random parts of messages.
 type variety struct{ *rand.Rand }

@@ -17,7 +17,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// TestExportRoundTripsBetweenEngines exports 1,000 mixed messages, imports them into the
+// TestExportRoundTripsBetweenEngines exports 300 mixed messages, imports them into the
 // other engine, and back: the second and third exports are equal byte for byte, and the
 // first differs from them only in what an import holds.
 func TestExportRoundTripsBetweenEngines(t *testing.T) {
@@ -51,18 +51,18 @@ func TestExportRoundTripsBetweenEngines(t *testing.T) {
 	}
 }
 
-// fillMixed stores about 1,000 messages of all kinds, and everything beside them.
+// fillMixed stores about 300 messages of all kinds, and everything beside them.
 func fillMixed(t *testing.T, s *store.Store, blobs store.Blobs) {
 	t.Helper()
 	account := storetest.Account(t, s)
 	for i := range 4 {
 		in := storetest.Inbox(t, s)
-		for n := range 230 {
+		for n := range 55 {
 			storetest.Received(t, s, in, func(m *store.NewMessage) {
 				m.Subject = fmt.Sprintf("Ünïcode %d \u2028 \"quoted\" \\ back", n)
 				m.Content.Snippet = "<b>&amp; \t"
 				m.Content.Raw = []byte("Subject: bytes\r\n\r\n\x00\xff\xfe" + strings.Repeat("x", n))
-				if n%50 == 0 {
+				if n%15 == 0 {
 					large := bytes.Repeat([]byte{byte(n), 0, 255}, 100_000)
 					key, err := blobs.Put(t.Context(), bytes.NewReader(large), int64(len(large)))
 					if err != nil {
@@ -132,7 +132,7 @@ func imported(t *testing.T, dir string, to storetest.Engine) importedStore {
 func same(t *testing.T, a, b string, except []string) {
 	t.Helper()
 	left, right := files(t, a), files(t, b)
-	if len(left) != len(right) || len(left) < 960 {
+	if len(left) != len(right) || len(left) < 240 {
 		t.Errorf("%d and %d files", len(left), len(right))
 	}
 	for name, text := range left {

@@ -2,12 +2,8 @@ package docs_test
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -18,8 +14,6 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
-
-var screenshots = flag.String("screenshots", "", "folder for screenshots of the page")
 
 // pageMost is how many bytes the page may load in all.
 const pageMost = 600 << 10
@@ -171,7 +165,6 @@ func tryTheReference(browser context.Context, t *testing.T) {
 	}
 	t.Logf("the page weighs %.0f bytes in %d requests", b.bytes, len(b.requests))
 	b.mu.Unlock()
-	b.shoot(t, "try")
 
 	b.do(t,
 		click("button.authorize"), visible(".auth-container input"),
@@ -185,7 +178,6 @@ func tryTheReference(browser context.Context, t *testing.T) {
 	if calls := a.called(); len(calls) != 1 || calls[0] != "GET /v1/usage Bearer sk_live_right" {
 		t.Errorf("the API was called with %q", calls)
 	}
-	b.shoot(t, "try-operation")
 	b.wantQuiet(t, url)
 }
 
@@ -204,21 +196,6 @@ func (b *tab) wantQuiet(t *testing.T, url string) {
 	}
 }
 
-// shoot saves a screenshot of the page, if the flag is set.
-func (b *tab) shoot(t *testing.T, name string) {
-	t.Helper()
-	if *screenshots == "" {
-		return
-	}
-	shot, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-	if err == nil {
-		err = errors.Join(os.MkdirAll(*screenshots, 0o750), os.WriteFile(filepath.Join(*screenshots, name+".png"), shot, 0o600))
-	}
-	if err != nil {
-		t.Error(err)
-	}
-}
-
 // readMost is how many bytes a page of the documentation may load in all.
 const readMost = 150 << 10
 
@@ -232,7 +209,6 @@ func readTheDocumentation(browser context.Context, t *testing.T) {
 	if text := b.text(t, "aside"); !strings.Contains(text, "curl -X POST") || strings.Contains(text, "await postroom") {
 		t.Errorf("the examples are %q", text)
 	}
-	b.shoot(t, "docs-operation")
 	b.do(t, chromedp.Click(chromedp.CSS("label[for=language-1]"), chromedp.NodeVisible))
 	if text := b.text(t, "aside"); strings.Contains(text, "curl -X POST") || !strings.Contains(text, "await postroom.post(\"/v1/inboxes\"") {
 		t.Errorf("after a click the examples are %q", text)
@@ -242,9 +218,7 @@ func readTheDocumentation(browser context.Context, t *testing.T) {
 		t.Errorf("the language is forgotten: %q", text)
 	}
 	b.do(t, chromedp.SendKeys(chromedp.CSS("[type=search]"), "verification code\n"), visible(".found"))
-	b.shoot(t, "docs-search")
 	b.do(t, chromedp.Navigate(url+"/docs/guides/concepts"), visible("article table"))
-	b.shoot(t, "docs-guide")
 	b.mu.Lock()
 	if b.bytes > 4*readMost {
 		t.Errorf("four pages weigh %.0f bytes, want %d or fewer", b.bytes, 4*readMost)
@@ -256,7 +230,6 @@ func readTheDocumentation(browser context.Context, t *testing.T) {
 		if err != nil || over {
 			t.Errorf("at %d px the page scrolls sideways: %v", width, err)
 		}
-		b.shoot(t, fmt.Sprintf("docs-%d", width))
-	}
+		}
 	b.wantQuiet(t, url)
 }

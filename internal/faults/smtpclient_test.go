@@ -38,12 +38,7 @@ type smtpClient struct {
 
 // dialSMTP connects and says EHLO.
 func dialSMTP(ctx context.Context, addr string) (*smtpClient, error) {
-	return dialSMTPFrom(ctx, nil, addr)
-}
-
-// dialSMTPFrom is dialSMTP from an address of this machine.
-func dialSMTPFrom(ctx context.Context, from net.IP, addr string) (*smtpClient, error) {
-	conn, err := dialFrom(ctx, from, addr)
+	conn, err := dial(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -75,11 +70,8 @@ func (c *smtpClient) logIn() error {
 	return c.reply()
 }
 
-func dialFrom(ctx context.Context, from net.IP, addr string) (net.Conn, error) {
+func dial(ctx context.Context, addr string) (net.Conn, error) {
 	var d net.Dialer
-	if from != nil {
-		d.LocalAddr = &net.TCPAddr{IP: from}
-	}
 	return d.DialContext(ctx, "tcp", addr)
 }
 

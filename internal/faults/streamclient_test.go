@@ -31,7 +31,7 @@ type eventStream struct {
 // listen opens a stream. It gets the events after the call and, if last is not empty,
 // those after the event last. The error is an *unwanted when the stream is refused.
 func (n *node) listen(ctx context.Context, key, query, last string) (*eventStream, error) {
-	conn, err := dialFrom(ctx, nil, strings.TrimPrefix(n.api, "http://"))
+	conn, err := dial(ctx, strings.TrimPrefix(n.api, "http://"))
 	if err != nil {
 		return nil, err
 	}

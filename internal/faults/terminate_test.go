@@ -3,6 +3,7 @@ package faults_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -16,9 +17,9 @@ import (
 )
 
 // TestShutdownUnderLoadLosesNothing terminates the service repeatedly while mail
-// arrives, the API is called and waits are open. Nothing that had begun fails: data and
-// calls get a reply, waits end with 503 and Retry-After, the program exits with 0, and everything that
-// it promised is stored. Row C10 of docs/testing.md.
+// arrives, the API is called, and waits and streams of events are open. Nothing that had
+// begun fails: data and calls get a reply, waits end with 503, streams between two events, the
+// program exits with 0, and everything that it promised is stored. Row C10 of docs/testing.md.
 func TestShutdownUnderLoadLosesNothing(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, in *installation) {
@@ -72,6 +73,7 @@ func (s *terminating) round(t *testing.T, promises int) time.Duration {
 	working.Go(func() { r.deliver(300 << 10) })
 	working.Go(r.idle)
 	working.Go(r.inTheMiddle)
+	working.Go(r.listen)
 	waittest.Until(t, "all clients are at work", func() bool { return r.open.Load() == workers+2 })
 	enough := s.promises() + promises
 	waittest.Until(t, "the service accepts mail", func() bool { return s.promises() >= enough })
@@ -233,6 +235,17 @@ func (r *round) wait() {
 	err := c.call(ctx, http.StatusServiceUnavailable, &res, http.MethodGet, "/v1/inboxes/"+r.quiet.ID+"/messages/wait?timeout=55", nil)
 	if err != nil || res.Error.Code != "unavailable" || !r.stopping.Load() {
 		r.t.Errorf("a wait ended with %+v, %v", res, err)
+	}
+}
+
+// listen reads a stream of events until the service ends it.
+func (r *round) listen() {
+	stream, err := r.node.listen(r.t.Context(), firstKey, "", "")
+	for err == nil {
+		_, err = stream.next()
+	}
+	if !errors.Is(err, io.EOF) || !r.stopping.Load() {
+		r.t.Errorf("a stream ended with %v", err)
 	}
 }
 

@@ -24,8 +24,9 @@ type zone struct {
 
 type record struct{ kind, value string }
 
-// parseZone reads lines "name TYPE value": TXT, A, AAAA, MX, PTR, CNAME, or
-// FAIL for a name whose lookups fail. MX values are a preference and a host.
+// parseZone reads lines "name TYPE value": TXT, A, AAAA, MX, PTR, CNAME, or FAIL for a name
+// whose lookups fail, and SILENT for one whose lookups take as long as they may. MX values are
+// a preference and a host.
 func parseZone(t testing.TB, text string) *zone {
 	t.Helper()
 	z := &zone{records: map[string][]record{}}
@@ -67,6 +68,9 @@ func (z *zone) get(ctx context.Context, name, kind string) ([]string, error) {
 				alias = strings.TrimSuffix(strings.ToLower(r.value), ".")
 			case "FAIL":
 				return nil, errTrouble
+			case "SILENT":
+				<-ctx.Done()
+				return nil, &net.DNSError{Err: ctx.Err().Error(), Name: name, IsTimeout: true}
 			}
 		}
 		if len(values) > 0 {

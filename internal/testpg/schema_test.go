@@ -29,36 +29,6 @@ func TestSchemaIsPrivateAndEmpty(t *testing.T) {
 	}
 }
 
-func TestTwoClaimsAreTwoDatabases(t *testing.T) {
-	t.Parallel()
-	a, b := open(t, Schema(t)), open(t, Schema(t))
-	exec1(t, a, `CREATE TABLE here (id text)`)
-	wantRow(t, a, `SELECT count(*) FROM pg_tables WHERE tablename = 'here'`, "1")
-	wantRow(t, b, `SELECT count(*) FROM pg_tables WHERE tablename = 'here'`, "0")
-}
-
-func TestReleaseCutsOpenConnections(t *testing.T) {
-	t.Parallel()
-	c, err := claimDatabase(t.Context(), startServer(t, Options{}).URL(DefaultDatabase), emptyDatabases)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := open(t, c.url)
-	tx, err := db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.ExecContext(t.Context(), `CREATE TABLE unfinished (id text)`); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.release(t.Context()); err != nil {
-		t.Errorf("release under an open transaction: %v", err)
-	}
-	if err := tx.Commit(); err == nil {
-		t.Error("the transaction outlived the release")
-	}
-}
-
 func TestClaimOfATestThatWasKilled(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, Options{}).URL(DefaultDatabase)
@@ -154,21 +124,4 @@ func TestNeedsSchema(t *testing.T) {
 		t.Skip("run by TestWithoutPostgreSQL")
 	}
 	t.Logf("got %s", Schema(t))
-}
-
-// BenchmarkSchema measures the cost of a test's database: claim and release.
-func BenchmarkSchema(b *testing.B) {
-	server, err := serverURL()
-	if err != nil {
-		b.Skip(err)
-	}
-	for b.Loop() {
-		c, err := claimDatabase(b.Context(), server, emptyDatabases)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := c.release(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

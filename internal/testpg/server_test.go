@@ -75,23 +75,6 @@ func TestServer(t *testing.T) {
 	}
 }
 
-func TestServerIsFastByDefault(t *testing.T) {
-	t.Parallel()
-	db := open(t, startServer(t, Options{}).URL(DefaultDatabase))
-	wantRow(t, db, `SHOW fsync`, "off")
-	wantRow(t, db, `SHOW max_connections`, "500")
-	wantRow(t, db, `SHOW listen_addresses`, "")
-}
-
-func TestStartStopsWithItsContext(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if s, err := Start(ctx, Options{}); err == nil {
-		t.Errorf("started in %s", s.Dir())
-	}
-}
-
 func TestServerDiesWithItsParent(t *testing.T) {
 	t.Parallel()
 	needServer(t)

@@ -120,28 +120,3 @@ func TestHangingEndpointsDelayNoOther(t *testing.T) { // W4
 		wantSoon(t, delays(t, s, in, healthy, healthyEvents))
 	})
 }
-
-// This also holds if there are as many of them as places: half of the places
-// are reserved once the hanging endpoints are known. An endpoint that hangs
-// after sending its status succeeds, but counts as slow.
-func TestNotAllPlacesAreForHangingEndpoints(t *testing.T) { // W4
-	t.Parallel()
-	for name, inTheMiddle := range map[string]bool{"that fail": false, "that are slow": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := storetest.OpenSQLite(t)
-			in := storetest.Inbox(t, s)
-			for range 2 {
-				newEndpoint(t, s, in.AccountID, newHanging(t, inTheMiddle).URL)
-			}
-			queue(t, s, in, queuedForHanging/2)
-			healthy := newReceiver(t)
-			newEndpoint(t, s, in.AccountID, healthy.URL)
-			start(t, newDispatcher(t, s, time.Now, func(c *webhook.Config) {
-				c.MaxPosts, c.Timeout, c.Grace = 2, 3*time.Second, time.Millisecond
-			}))
-			delays(t, s, in, healthy, 1) // when that has a place, it is known
-			wantSoon(t, delays(t, s, in, healthy, healthyEvents))
-		})
-	}
-}

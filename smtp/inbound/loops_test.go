@@ -62,6 +62,7 @@ func TestAutomatedMailIsMarked(t *testing.T) {
 		{"Auto-Submitted: auto-generated", "ann@out.example", "auto-submitted: Auto-Generated\r\n", true},
 		{"List-Id", "ann@out.example", "List-Id: <list.out.example>\r\n", true},
 		{"Precedence: bulk", "ann@out.example", "Precedence: bulk\r\n", true},
+		{"Precedence: list", "ann@out.example", "List-Unsubscribe: <https://out.example/u>\r\nPrecedence: list\r\n", true},
 		{"the null sender", "", "", true},
 	} {
 		c.begin(tt.from, bot)

@@ -3,7 +3,6 @@ package inbound
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -279,36 +278,6 @@ func TestDeliverLocal(t *testing.T) {
 			t.Errorf("the sent message is %s, want delivered", sent.Status)
 		}
 	})
-}
-
-func TestReceiveErrorsOfTheStore(t *testing.T) {
-	t.Parallel()
-	s := storetest.OpenSQLite(t)
-	in := storetest.Inbox(t, s)
-	r := newReceiver(t, s)
-	to, err := resolveAll(t.Context(), []string{in.Address}, r.target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	raw := r.NewSpool()
-	defer func() { _ = raw.Close() }()
-	if _, err := raw.Write([]byte(rawMail("Hi."))); err != nil {
-		t.Fatal(err)
-	}
-	_, resolveErr := receive(t, r, smtp.Envelope{RcptTo: []string{in.Address}}, rawMail("Hi."))
-	_, storeErr := r.deliver(t.Context(), smtp.Envelope{}, to, raw, nil)
-	for _, err := range []error{resolveErr, storeErr} {
-		if reply, ours := replyTo(err); reply != replyTryLater || !ours {
-			t.Errorf("reply to %v: %v, ours %t", err, reply, ours)
-		}
-	}
-	full := fmt.Errorf("x: %w", store.ErrFull)
-	if reply, ours := replyTo(full); reply != replyFull || !ours {
-		t.Errorf("reply for a full disk: %v", reply)
-	}
 }
 
 func TestReceiveReadsFewMessagesAtATime(t *testing.T) {

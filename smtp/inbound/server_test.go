@@ -1,67 +1,11 @@
 package inbound
 
 import (
-	"io"
-	"net"
 	"testing"
 	"time"
 
 	"github.com/postroom/postroom/store/storetest"
 )
-
-func TestServerLimitsConnections(t *testing.T) {
-	t.Parallel()
-	r := newReceiver(t, storetest.OpenSQLite(t))
-	tests := []struct {
-		name      string
-		edit      func(*ServerConfig)
-		refusal   string
-		fromOther bool // another address may still come in
-	}{
-		{"from one address", func(c *ServerConfig) { c.MaxConnsPerIP = 2 }, "421 4.7.0 Too many connections from your address", true},
-		{"in all", func(c *ServerConfig) { c.MaxConns = 2 }, "421 4.7.0 Too many connections, ", false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			srv := newServer(t, r, tt.edit)
-			srv.conns.minIdle = time.Hour // no connection is dropped
-			addr := start(t, srv)
-			first, second := hello(t, addr), hello(t, addr)
-			third := dial(t, addr)
-			third.want(tt.refusal)
-			third.wantClosed()
-
-			from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
-			conn, err := from.DialContext(t.Context(), "tcp", addr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = conn.Close() }()
-			want := "220"
-			if !tt.fromOther {
-				want = "421"
-			}
-			if b := make([]byte, 3); readFull(t, conn, b) != want {
-				t.Errorf("reply to another address: %s, want %s", b, want)
-			}
-			_ = conn.Close()
-
-			first.cmd("221", "QUIT")
-			first.wantClosed()
-			second.cmd("250", "NOOP")
-			hello(t, addr) // there is room again
-		})
-	}
-}
-
-func readFull(t *testing.T, r io.Reader, b []byte) string {
-	t.Helper()
-	if _, err := io.ReadFull(r, b); err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
 
 func TestServerTimeouts(t *testing.T) {
 	t.Parallel()

@@ -2,9 +2,7 @@ package inbound
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
-	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -115,15 +113,4 @@ func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.String()
-}
-
-func TestSessionContextEndsWithTheServer(t *testing.T) {
-	t.Parallel()
-	srv, _ := serve(t, newReceiver(t, storetest.OpenSQLite(t)))
-	if err := srv.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if !errors.Is(srv.ctx.Err(), context.Canceled) {
-		t.Error("the context of the sessions is not cancelled")
-	}
 }

@@ -146,21 +146,3 @@ func openFiles(t *testing.T) int {
 	}
 	return len(l)
 }
-
-func TestServerShutDownBeforeItServes(t *testing.T) {
-	t.Parallel()
-	srv := NewServer(ServerConfig{Receiver: newReceiver(t, storetest.OpenSQLite(t)), MaxSize: 25 << 20, Log: testLog(t)})
-	if err := srv.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := srv.Serve(l); err != nil {
-		t.Errorf("Serve() = %v", err)
-	}
-	if _, err := net.Dial("tcp", l.Addr().String()); err == nil {
-		t.Error("it still listens")
-	}
-}

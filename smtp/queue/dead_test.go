@@ -1,21 +1,15 @@
 package queue_test
 
 import (
-	"context"
-	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store"
-	"github.com/postroom/postroom/store/storetest"
 )
 
 // Mail for a domain that was found dead is deferred for a while without a connection;
@@ -135,83 +129,4 @@ func TestServerWithFewConnectionsIsNotDead(t *testing.T) {
 			t.Errorf("%d of 6 messages are queued, want the one that was refused", queued)
 		}
 	})
-}
-
-// A crowd of mail for domains that are dead, one that refuses connections and one
-// that says nothing, does not hold up the mail for others (O5).
-func TestDeadDomainsDoNotDelayOthers(t *testing.T) {
-	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		w := &world{store: storetest.OpenConfig(t, cfg)}
-		w.inbox = storetest.Inbox(t, w.store)
-		l := smtptest.Listen(t, "127.0.0.1", "127.0.0.2", "127.0.0.3")
-		_ = l[2].Close() // refuses
-		smtptest.Script{Banner: smtptest.Hang}.Serve(t, l[1])
-		book := arrivals{sent: map[string]time.Time{}, took: map[string]time.Duration{}}
-		good := smtptest.NewMX(t, smtptest.MXConfig{Listener: l[0], Data: book.arrived})
-		zones := smtptest.Zones{}.Domain("good.example", "127.0.0.1").Domain("silent.example", "127.0.0.2").Domain("gone.example", "127.0.0.3")
-		q := w.queue(t, good.Port(), zones, func(c *queue.Config) { c.Grace = time.Millisecond })
-		crowd(t, crowdOfDead, func(i int) {
-			w.send(t, fmt.Sprintf("user%d@%s.example", i, []string{"silent", "gone"}[i%2]))
-		})
-		stop := run(t, q)
-		crowd(t, amongDead, func(i int) {
-			to := fmt.Sprintf("user%d@good.example", i)
-			book.send(to)
-			w.send(t, to)
-		})
-		good.Wait(t, amongDead)
-		stop()
-		p99 := book.percentile(99)
-		t.Logf("%d messages beside %d for dead domains: p50 %v, p99 %v", amongDead, crowdOfDead, book.percentile(50), p99)
-		if p99 > 5*time.Second {
-			t.Errorf("p99 is %v, want less than 5 s", p99)
-		}
-	})
-}
-
-// crowd calls do n times, eight at a time.
-func crowd(t *testing.T, n int, do func(i int)) {
-	t.Helper()
-	var g errgroup.Group
-	g.SetLimit(8)
-	for i := range n {
-		g.Go(func() error { do(i); return context.Cause(t.Context()) })
-	}
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// arrivals measures how long mail takes to the server.
-type arrivals struct {
-	mu   sync.Mutex
-	sent map[string]time.Time
-	took map[string]time.Duration
-}
-
-func (a *arrivals) send(to string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.sent[to] = time.Now()
-}
-
-func (a *arrivals) arrived(m smtptest.Message) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, to := range m.To {
-		a.took[to] = time.Since(a.sent[to])
-	}
-	return nil
-}
-
-func (a *arrivals) percentile(p int) time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var all []time.Duration
-	for _, d := range a.took {
-		all = append(all, d)
-	}
-	slices.Sort(all)
-	return all[(len(all)-1)*p/100]
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
@@ -75,24 +74,6 @@ func TestMarketingIsTriedForLonger(t *testing.T) {
 			}
 			if p, m := w.email(t, plain).Status, w.email(t, marketing).Status; p != tt.plain || m != tt.marketing {
 				t.Errorf("%s later: %s and %s, want %s and %s", tt.after, p, m, tt.plain, tt.marketing)
-			}
-		}
-	})
-}
-
-// What a test key sends reaches every state, and no network (H21).
-func TestSimulatedEmails(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		q := w.queue(t, 25, nil, func(c *queue.Config) { c.Resolver = noDNS{t} })
-		for local, want := range map[string]store.MessageStatus{
-			"ann": store.MessageDelivered, "x+bounced": store.MessageBounced, "softbounce": store.MessageBounced,
-			"complained": store.MessageComplained, "failed": store.MessageFailed, "opened": store.EmailOpened, "x+clicked": store.EmailClicked,
-			"delayed": store.EmailSending, "suppressed": store.MessageFailed,
-		} {
-			e := storetest.Email(t, w.store, w.inbox.AccountID, []string{local + "@out.example"}, func(e *store.NewEmail) { e.TestMode = true })
-			round(t, q, 1)
-			if got := w.email(t, e); got.Status != want {
-				t.Errorf("%s: %s, want %s", local, got.Status, want)
 			}
 		}
 	})

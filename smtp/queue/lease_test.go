@@ -12,46 +12,6 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// A delivery may take longer than a lease: while it runs, the lease is renewed,
-// and no other node takes the mail (N1).
-func TestLeaseIsRenewedWhileTheDeliveryRuns(t *testing.T) {
-	t.Parallel()
-	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
-		w := &world{store: storetest.OpenConfig(t, cfg)}
-		w.inbox = storetest.Inbox(t, w.store)
-		begun, finish := make(chan struct{}), make(chan struct{})
-		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Message) error {
-			close(begun) // a second call would panic
-			<-finish
-			return nil
-		}})
-		zones := smtptest.Zones{}.Domain("out.example", mx.IP())
-		short := func(c *queue.Config) { c.Lease, c.Now = 3*time.Second, time.Now }
-		other := *w
-		if w.store.Engine() == string(storetest.PostgreSQL) { // a second node
-			other.store = storetest.OpenConfig(t, cfg)
-		}
-		first, second := w.queue(t, mx.Port(), zones, short), other.queue(t, mx.Port(), zones, short)
-		m := w.send(t, "bob@out.example")
-		stops := []func(){run(t, first), run(t, second)}
-
-		<-begun
-		ends := map[int64]bool{}
-		waittest.Until(t, "the lease was renewed four times", func() bool {
-			ends[w.message(t, m).Recipients[0].NextAttemptAt.UnixMicro()] = true
-			return len(ends) >= 5
-		})
-		close(finish)
-		waittest.Until(t, "the mail is delivered", func() bool { return w.message(t, m).Recipients[0].Status == store.RecipientDelivered })
-		for _, stop := range stops {
-			stop()
-		}
-		if r := w.message(t, m).Recipients[0]; r.Attempts != 1 || len(mx.Messages()) != 1 {
-			t.Errorf("%d attempts, %d messages", r.Attempts, len(mx.Messages()))
-		}
-	})
-}
-
 // A node finds out that another one has claimed its mail, as when their clocks
 // differ by more than a lease, and breaks the delivery off: it neither hands over
 // the mail nor stores a result (N1).

@@ -23,8 +23,6 @@ type realMessage struct {
 	to   map[string]string // what the response begins with, by recipient; 2 is taken
 }
 
-const postfixMaxSize = 3 << 20
-
 func realMessages(domain string) []realMessage {
 	line := strings.Repeat("0123456789", 7) + "\r\n"
 	messages := []realMessage{
@@ -57,37 +55,21 @@ func realMessages(domain string) []realMessage {
 // what was sent, signatures included.
 func TestPostfix(t *testing.T) {
 	t.Parallel()
-	p := newPostfix(t)
+	p := startPostfix(t)
 	t.Run("as the MX", func(t *testing.T) {
 		w := newWorld(t, storetest.Config(t, storetest.SQLite))
-		q := w.queue(t, p.Port(t), smtptest.Zones{}.Domain("out.example", "127.0.0.1"),
+		q := w.queue(t, p.port(), smtptest.Zones{}.Domain("out.example", "127.0.0.1"),
 			func(c *queue.Config) { c.Signer = w.signer(t, storetest.Domain) })
 		w.exchange(t, p, q, "out.example", store.RecipientDelivered)
 	})
 	t.Run("as the relay", func(t *testing.T) {
 		w := newWorld(t, storetest.Config(t, storetest.SQLite))
 		q := w.queue(t, 25, nil, func(c *queue.Config) {
-			c.Relay, c.Resolver, c.Signer = relay(t, "smtp://%s", p.Addr()), noDNS{t}, w.signer(t, storetest.Domain)
+			c.Relay, c.Resolver, c.Signer = relay(t, "smtp://%s", p.addr), noDNS{t}, w.signer(t, storetest.Domain)
 		})
 		w.exchange(t, p, q, "relayed.example", store.RecipientSent)
 	})
 	t.Run("many messages", func(t *testing.T) { postfixTakesMany(t, p) })
-}
-
-func newPostfix(t *testing.T) *postfix {
-	t.Helper()
-	cfg, _ := smtptest.NewTLS(t, "mx.out.example")
-	return startPostfix(t, postfixConfig{
-		TLS: cfg, MaxSize: postfixMaxSize, BadSubject: "virus",
-		Mailboxes: []string{
-			"ann@out.example", "bob@out.example", "дима@out.example", "one@out.example", "two@out.example",
-			"ann@relayed.example", "bob@relayed.example", "дима@relayed.example",
-		},
-		Access: map[string]string{
-			"gone@out.example": "550 5.1.1 mailbox closed", "busy@out.example": "450 4.2.1 come again",
-			"gone@relayed.example": "550 5.1.1 mailbox closed", "busy@relayed.example": "450 4.2.1 come again",
-		},
-	})
 }
 
 // exchange sends the real messages and checks the states and mailboxes.
@@ -164,7 +146,7 @@ func (w *world) wantIntact(t *testing.T, box string, messages [][]byte, raw []by
 func postfixTakesMany(t *testing.T, p *postfix) {
 	t.Helper()
 	w := newWorld(t, storetest.Config(t, storetest.SQLite))
-	q := w.queue(t, p.Port(t), smtptest.Zones{}.Domain("out.example", "127.0.0.1"), func(c *queue.Config) { c.MaxPerDomain = 1 })
+	q := w.queue(t, p.port(), smtptest.Zones{}.Domain("out.example", "127.0.0.1"), func(c *queue.Config) { c.MaxPerDomain = 1 })
 	const n = 40
 	var sent []store.Message
 	for i := range n {
@@ -185,9 +167,9 @@ func postfixTakesMany(t *testing.T, p *postfix) {
 	}
 	q.Close() // then Postfix says what the connection was used for
 	waittest.Until(t, "one connection was used for all messages", func() bool {
-		return strings.Contains(p.Log(t), fmt.Sprintf(" starttls=1 mail=%d rcpt=%d data=%d rset=%d quit=1", n, 2*n, n, n-1))
+		return strings.Contains(p.log(t), fmt.Sprintf(" starttls=1 mail=%d rcpt=%d data=%d rset=%d quit=1", n, 2*n, n, n-1))
 	})
-	if strings.Contains(p.Log(t), "improper command pipelining") {
+	if strings.Contains(p.log(t), "improper command pipelining") {
 		t.Error("Postfix does not like how its client pipelines")
 	}
 }

@@ -5,40 +5,23 @@ package queue_test
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/postroom/postroom/internal/skiptest"
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/smtp/smtptest"
 )
-
-// postfixConfig configures a postfix.
-type postfixConfig struct {
-	// TLS is the certificate for STARTTLS.
-	TLS *tls.Config
-	// Mailboxes are the existing addresses.
-	Mailboxes []string
-	// Access maps other recipients to replies, such as "450 4.2.1 later". Other
-	// addresses of the same domains are unknown.
-	Access map[string]string
-	// MaxSize is the maximum size of a message in bytes.
-	MaxSize int
-	// BadSubject, if set, is a word in the Subject. Postfix refuses a message
-	// with it after DATA.
-	BadSubject string
-}
 
 // postfix is a real Postfix on a free port of 127.0.0.1, with its own queue,
 // configuration and mailboxes.
@@ -73,13 +56,13 @@ smtpd_tls_received_header = yes
 smtpd_recipient_restrictions = check_recipient_access texthash:%[1]s/access, permit_mynetworks, reject
 smtpd_data_restrictions = reject_unauth_pipelining
 header_checks = regexp:%[1]s/headers
-virtual_mailbox_domains = %[3]s
+virtual_mailbox_domains = out.example, relayed.example
 virtual_mailbox_maps = texthash:%[1]s/mailboxes
 virtual_mailbox_base = %[1]s/mail
 virtual_mailbox_limit = 0
 virtual_minimum_uid = 1
-virtual_uid_maps = static:%[4]s
-virtual_gid_maps = static:%[5]s
+virtual_uid_maps = static:%[3]s
+virtual_gid_maps = static:%[4]s
 `
 
 const masterCF = `%s inet n - n - - smtpd
@@ -99,12 +82,16 @@ anvil unix - - n - 1 anvil
 postlog unix-dgram n - n - 1 postlogd
 `
 
-// postfixTTL bounds, in seconds, how long a Postfix outlives a killed test.
-const postfixTTL = "600"
+const (
+	// postfixTTL bounds, in seconds, how long a Postfix outlives a killed test.
+	postfixTTL = "600"
+	// postfixMaxSize is the maximum size of a message in bytes.
+	postfixMaxSize = 3 << 20
+)
 
-// startPostfix starts a Postfix. If Postfix is missing or cannot be started, the
-// test is skipped, or fails in CI.
-func startPostfix(t testing.TB, cfg postfixConfig) *postfix {
+// startPostfix starts a Postfix with mailboxes in two domains. If Postfix is missing or
+// cannot be started, the test is skipped, or fails in CI.
+func startPostfix(t testing.TB) *postfix {
 	t.Helper()
 	owner, err := user.Lookup("postfix")
 	if _, noMaster := os.Stat("/usr/lib/postfix/sbin/master"); err != nil || noMaster != nil || os.Getuid() != 0 {
@@ -118,55 +105,46 @@ func startPostfix(t testing.TB, cfg postfixConfig) *postfix {
 	l := smtptest.Listen(t, "127.0.0.1")[0]
 	p := &postfix{dir: dir, addr: l.Addr().String()}
 	_ = l.Close() // the port stays free for a moment
-	p.write(t, cfg, owner)
+	p.write(t, owner)
 	p.start(t)
 	return p
 }
 
 // write writes the configuration.
-func (p *postfix) write(t testing.TB, cfg postfixConfig, owner *user.User) {
+func (p *postfix) write(t testing.TB, owner *user.User) {
 	t.Helper()
-	var boxes, access strings.Builder
-	domains := map[string]bool{}
-	for _, box := range cfg.Mailboxes {
-		fmt.Fprintf(&boxes, "%s %s/\n", box, box)
-		domains[box[strings.LastIndexByte(box, '@')+1:]] = true
+	boxes, access := "one@out.example one@out.example/\ntwo@out.example two@out.example/\n", ""
+	for _, domain := range []string{"out.example", "relayed.example"} {
+		for _, name := range []string{"ann", "bob", "дима"} {
+			boxes += fmt.Sprintf("%s@%s %[1]s@%s/\n", name, domain)
+		}
+		access += fmt.Sprintf("gone@%s 550 5.1.1 mailbox closed\nbusy@%[1]s 450 4.2.1 come again\n", domain)
 	}
-	for rcpt, reply := range cfg.Access {
-		fmt.Fprintf(&access, "%s %s\n", rcpt, reply)
-	}
-	var names []string
-	for name := range domains {
-		names = append(names, name)
-	}
-	cert, key := pemOf(t, cfg.TLS)
-	headers := ""
-	if cfg.BadSubject != "" {
-		headers = "/^Subject:.*" + cfg.BadSubject + "/ REJECT 5.7.1 bad subject\n"
-	}
-	for name, text := range map[string]string{
-		"main.cf":   fmt.Sprintf(mainCF, p.dir, cfg.MaxSize, strings.Join(names, ", "), owner.Uid, owner.Gid),
-		"master.cf": fmt.Sprintf(masterCF, p.addr),
-		"mailboxes": boxes.String(), "access": access.String(), "headers": headers, "cert.pem": cert, "key.pem": key,
-	} {
-		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o644); err != nil { //nolint:gosec // Postfix reads them as another user
+	cfg, _ := smtptest.NewTLS(t, "mx.out.example")
+	key, err := x509.MarshalPKCS8PrivateKey(cfg.Certificates[0].PrivateKey)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
+	must(err)
+	for name, text := range map[string]string{
+		"main.cf": fmt.Sprintf(mainCF, p.dir, postfixMaxSize, owner.Uid, owner.Gid), "master.cf": fmt.Sprintf(masterCF, p.addr),
+		"mailboxes": boxes, "access": access, "headers": "/^Subject:.*virus/ REJECT 5.7.1 bad subject\n",
+		"cert.pem": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cfg.Certificates[0].Certificate[0]})),
+		"key.pem":  string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})),
+	} {
+		must(os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o644)) //nolint:gosec // Postfix reads them as another user
+	}
 	uid, err := strconv.Atoi(owner.Uid)
-	if err == nil {
-		err = os.Chmod(p.dir, 0o755) //nolint:gosec // as above
-	}
+	must(err)
+	must(os.Chmod(p.dir, 0o755)) //nolint:gosec // as above
 	for _, name := range []string{"spool", "data", "mail"} {
-		if err == nil {
-			err = os.Mkdir(filepath.Join(p.dir, name), 0o755) //nolint:gosec // as above
+		must(os.Mkdir(filepath.Join(p.dir, name), 0o755)) //nolint:gosec // as above
+		if name != "spool" {
+			must(os.Chown(filepath.Join(p.dir, name), uid, -1))
 		}
-		if err == nil && name != "spool" {
-			err = os.Chown(filepath.Join(p.dir, name), uid, -1)
-		}
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -186,52 +164,18 @@ func (p *postfix) start(t testing.TB) {
 		_ = master.Process.Signal(syscall.SIGTERM)
 		_ = master.Wait() // it exits on a signal
 		if t.Failed() {
-			t.Logf("what Postfix said:\n%s", p.Log(t))
+			t.Logf("what Postfix said:\n%s", p.log(t))
 		}
 	})
-	late := time.After(20 * time.Second)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		var d net.Dialer
-		if conn, err := d.DialContext(t.Context(), "tcp", p.addr); err == nil {
-			_ = conn.Close()
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("Postfix does not listen\n%s", p.Log(t))
-		}
-	}
+	waittest.Until(t, "Postfix listens", func() bool {
+		conn, err := net.Dial("tcp", p.addr)
+		return err == nil && conn.Close() == nil
+	})
 }
 
-func pemOf(t testing.TB, cfg *tls.Config) (cert, key string) {
-	t.Helper()
-	der, err := x509.MarshalPKCS8PrivateKey(cfg.Certificates[0].PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cfg.Certificates[0].Certificate[0]})),
-		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
-}
+func (p *postfix) port() uint16 { return netip.MustParseAddrPort(p.addr).Port() }
 
-// Addr returns host:port.
-func (p *postfix) Addr() string { return p.addr }
-
-// Port returns the listening port.
-func (p *postfix) Port(t testing.TB) uint16 {
-	t.Helper()
-	_, port, _ := strings.Cut(p.addr, ":")
-	n, err := strconv.ParseUint(port, 10, 16)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return uint16(n)
-}
-
-// Log returns the log.
-func (p *postfix) Log(t testing.TB) string {
+func (p *postfix) log(t testing.TB) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(p.dir, "log"))
 	if err != nil && !os.IsNotExist(err) {
@@ -242,31 +186,19 @@ func (p *postfix) Log(t testing.TB) string {
 
 // messages waits until a mailbox has n messages and returns all of them, with CRLF
 // and with the fields that Postfix adds.
-func (p *postfix) messages(t testing.TB, box string, n int) [][]byte {
+func (p *postfix) messages(t testing.TB, box string, n int) (all [][]byte) {
 	t.Helper()
-	late := time.After(20 * time.Second)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		files, err := filepath.Glob(filepath.Join(p.dir, "mail", box, "new", "*"))
+	var files []string
+	waittest.Until(t, fmt.Sprintf("%s has %d messages", box, n), func() bool {
+		files, _ = filepath.Glob(filepath.Join(p.dir, "mail", box, "new", "*")) // the pattern is right
+		return len(files) >= n
+	})
+	for _, f := range files {
+		mail, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(files) >= n {
-			var all [][]byte
-			for _, f := range files {
-				mail, err := os.ReadFile(f)
-				if err != nil {
-					t.Fatal(err)
-				}
-				all = append(all, bytes.ReplaceAll(mail, []byte("\n"), []byte("\r\n")))
-			}
-			return all
-		}
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("%s has %d messages, want %d", box, len(files), n)
-		}
+		all = append(all, bytes.ReplaceAll(mail, []byte("\n"), []byte("\r\n")))
 	}
+	return all
 }

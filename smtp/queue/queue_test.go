@@ -112,51 +112,6 @@ func TestExpiredClaimIsNotDelivered(t *testing.T) {
 	})
 }
 
-func TestTwoQueuesDeliverEachMailOnce(t *testing.T) {
-	t.Parallel()
-	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
-		w := newWorld(t, cfg)
-		w.clock = storetest.NewClock(start)
-		mx := smtptest.NewMX(t, smtptest.MXConfig{})
-		zones := smtptest.Zones{}
-		for i := range 20 {
-			zones.Domain(fmt.Sprintf("out%d.example", i), mx.IP())
-		}
-		first := w.queue(t, mx.Port(), zones)
-		other := *w
-		if w.store.Engine() == string(storetest.PostgreSQL) { // a second node
-			cfg.Now = w.clock.Now
-			other.store = storetest.OpenConfig(t, cfg)
-		}
-		second := other.queue(t, mx.Port(), zones)
-		for i := range 100 {
-			w.send(t, fmt.Sprintf("user%d@out%d.example", i, i%20))
-		}
-		stops := []func(){run(t, first), run(t, second)}
-		for i := range 100 {
-			w.send(t, fmt.Sprintf("more%d@out%d.example", i, i%20))
-		}
-
-		mx.Wait(t, 200)
-		for _, stop := range stops {
-			stop()
-		}
-
-		got := map[string]int{}
-		for _, mail := range mx.Messages() {
-			got[mail.To[0]]++
-		}
-		for to, n := range got {
-			if n != 1 {
-				t.Errorf("%s got the mail %d times", to, n)
-			}
-		}
-		if len(got) != 200 {
-			t.Errorf("%d recipients got mail, want 200", len(got))
-		}
-	})
-}
-
 // One domain never has more transactions than it may, and while they hang the
 // mail for another domain is sent (O5).
 func TestOneDomainDoesNotHoldUpAnother(t *testing.T) {

@@ -71,37 +71,6 @@ func TestHangingServersOfOneAccountDelayNoOther(t *testing.T) {
 	})
 }
 
-// The same when more recipients wait for these connections than one node claims.
-func TestWaitingRecipientsOfOneAccountDelayNoOther(t *testing.T) {
-	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		const conns, domains, enough = 5, 40, 90
-		w := &world{store: storetest.OpenConfig(t, cfg)}
-		w.inbox = storetest.Inbox(t, w.store)
-		s := newHangingServers(t, domains)
-		q := w.queue(t, s.good.Port(), s.zones, func(c *queue.Config) { c.MaxConns, c.Grace = conns, time.Millisecond })
-		var sent []store.Message
-		for i := range domains {
-			sent = append(sent, w.send(t, addresses(4, hangs(i))...))
-		}
-		stop := run(t, q)
-		waittest.Until(t, "all connections of the account hang", func() bool { return s.calls.Load() == conns })
-		waittest.Until(t, "the node claims no more", func() bool {
-			claimed := 0
-			for _, m := range sent {
-				for _, r := range w.message(t, m).Recipients {
-					claimed += r.Attempts
-				}
-			}
-			return claimed >= enough
-		})
-
-		w.waitDelivered(t, w.other(t).send(t, "bob@good.example"))
-
-		stop()
-	})
-}
-
 // When the servers of many accounts hang in all connections, one of these attempts ends
 // for an account that waits.
 func TestHangingServersOfManyAccountsDelayNoOther(t *testing.T) {

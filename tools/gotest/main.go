@@ -3,9 +3,9 @@
 //	gotest [flags of go test] -- packages
 //
 // It prints the output of what fails, or of everything with -v. When the variable CI is set,
-// go vet is left to make vet, and a failed test runs once more, alone. If it passes then, it
-// is reported as flaky and does not fail the run. A data race, a panic, a timeout, a failed
-// build or more than three failed tests fail the run at once.
+// a failed test runs once more, alone. If it passes then, it is reported as flaky and does
+// not fail the run. A data race, a panic, a timeout, a failed build or more than three
+// failed tests fail the run at once.
 package main
 
 import (
@@ -59,9 +59,6 @@ type runner func(take func(line []byte), args ...string) (code int, err error)
 
 // run returns the exit code for the tests of the packages.
 func run(test runner, flags, packages []string, ci bool, w io.Writer) (int, error) {
-	if ci {
-		flags = append(slices.Clone(flags), "-vet=off")
-	}
 	r := &report{out: w, verbose: slices.Contains(flags, "-v"), tests: map[string]*result{}}
 	defer func() { r.summarize() }()
 	code, err := test(r.line, slices.Concat([]string{"-json"}, flags, packages)...)

@@ -22,31 +22,20 @@ func (q Query) terms() int {
 // text writes the query in the language of the database. Words and marks are
 // letters and digits, so nothing is escaped.
 func (q Query) text(l language) string {
-	var sb strings.Builder
-	for i, b := range q.Buckets {
-		if i > 0 {
-			sb.WriteString(l.or)
-		}
-		sb.WriteString("(")
-		for j, w := range q.Words {
-			if j > 0 {
-				sb.WriteString(l.and)
-			}
-			sb.WriteString(l.quote + b.word(w) + l.quote)
+	var buckets []string
+	for _, b := range q.Buckets {
+		var terms []string
+		for _, w := range q.Words {
+			terms = append(terms, l.quote+b.word(w)+l.quote)
 		}
 		for _, group := range q.Marks {
-			for j, m := range group {
-				switch {
-				case j > 0:
-					sb.WriteString(l.or)
-				default:
-					sb.WriteString(l.and + "(")
-				}
-				sb.WriteString(l.quote + b.mark(m) + l.quote)
+			var marks []string
+			for _, m := range group {
+				marks = append(marks, l.quote+b.mark(m)+l.quote)
 			}
-			sb.WriteString(")")
+			terms = append(terms, "("+strings.Join(marks, l.or)+")")
 		}
-		sb.WriteString(")")
+		buckets = append(buckets, "("+strings.Join(terms, l.and)+")")
 	}
-	return sb.String()
+	return strings.Join(buckets, l.or)
 }
