@@ -218,6 +218,9 @@ func (a *API) sendDraft(ctx context.Context, d store.Draft, isDue bool) (*gen.Me
 	if d.Content == nil {
 		return nil, errExpired
 	}
+	if err := a.checkSettled(ctx, d); err != nil {
+		return nil, err
+	}
 	s, err := a.approve(ctx, d)
 	if err != nil {
 		return nil, err
@@ -249,6 +252,25 @@ func settleEdit(c *store.DraftContent, newHTML bool) {
 	}
 	kept := slices.DeleteFunc(slices.Clone(before), func(w store.Warning) bool { return w.Code != warnRemoved })
 	c.Warnings.V = append(kept, c.Warnings.V...)
+}
+
+// checkSettled verifies that the HTML of a draft is sanitized. It sanitizes the
+// HTML of an older draft now, which changes the version, and returns
+// errDraftChanged.
+func (a *API) checkSettled(ctx context.Context, d store.Draft) error {
+	if d.Content.HTML == "" || mailhtml.Sanitize(d.Content.HTML).HTML == d.Content.HTML {
+		return nil
+	}
+	_, err := a.store.UpdateDraft(ctx, d.AccountID, d.ID, func(d *store.Draft) error {
+		if d.Content != nil {
+			settleHTML(d.Content, d.Content.Warnings.V)
+		}
+		return nil
+	})
+	if errors.Is(err, store.ErrState) {
+		return errDraftNotPending
+	}
+	return errors.Join(err, errDraftChanged)
 }
 
 // approve returns exactly the message that was approved.

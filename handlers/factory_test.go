@@ -109,9 +109,14 @@ func (s *server) received(t *testing.T, in store.Inbox, raw []byte) *store.NewMe
 			m.FromEmail = mail.FoldAddress(p.From.Email)
 		}
 		m.HasCode, m.HasLink = len(found.Codes) > 0, len(found.Links) > 0
+		all := extract.Derive(p, mail.DefaultLimits())
+		body := store.Body{Text: all.Text, HTML: p.HTML, FromHTML: all.FromHTML}
+		if all.ReplyText != all.Text {
+			body.Reply = &all.ReplyText
+		}
 		m.Content = &store.Content{
-			Safety: &store.JSON[mail.Safety]{V: extract.Derive(p, mail.DefaultLimits()).Safety},
-			Raw:    raw, Snippet: plaintext.Snippet(p.Text), Extracted: &store.JSON[mail.Extraction]{V: mail.Extraction(found)},
+			Safety: &store.JSON[mail.Safety]{V: all.Safety}, Body: &store.JSON[store.Body]{V: body},
+			Raw: raw, Snippet: plaintext.Snippet(p.Text), Extracted: &store.JSON[mail.Extraction]{V: mail.Extraction(found)},
 			Attachments: store.JSON[[]mail.Attachment]{V: []mail.Attachment{}},
 		}
 		for _, a := range p.Attachments {
