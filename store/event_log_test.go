@@ -241,9 +241,9 @@ func TestPageOfTheLogWaitsForOpenTransactions(t *testing.T) {
 		}
 		pages <- l
 	}()
-	waittest.Until(t, "read the log for the page", func() bool {
+	waittest.Until(t, "ask which transactions are open", func() bool {
 		const q = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle'
-			AND query LIKE '%WHERE e.account_id = %' AND query NOT LIKE '%pg_stat_activity%'`
+			AND query LIKE '%RowExclusiveLock%' AND query NOT LIKE '%pg_stat_activity%'`
 		var n int
 		return db.Get(&n, q) == nil && n > 0
 	})
