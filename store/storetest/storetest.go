@@ -34,7 +34,8 @@ const (
 // Engines are the engines that a test runs on. All SQL is in package store, so
 // its tests, and those of the packages below it, run on both. Any other test
 // runs on one, which its name determines. POSTROOM_TEST_ENGINES=all makes every
-// test run on both, and POSTROOM_TEST_ENGINE names one engine for all tests.
+// test that calls Run run on both. POSTROOM_TEST_ENGINE names one engine for all
+// tests: a run with each shows everything on both.
 func Engines(t testing.TB) []Engine {
 	t.Helper()
 	if both := Both(); len(both) == 1 || os.Getenv("POSTROOM_TEST_ENGINES") == "all" || testsStore() {
