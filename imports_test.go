@@ -97,7 +97,7 @@ var layers = []layer{
 	{
 		pkg:     "handlers",
 		imports: []string{"gen", "store", "internal/httpapi", "internal/ids", "internal/cpubudget", "internal/mail", "internal/mail/*", "internal/mailhtml", "internal/feedback", "internal/search", "internal/timeform", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey"},
-		tests:   []string{"smtp/inbound", "smtp/outbound", "smtp/queue", "internal/approval", "internal/httpserver", "internal/spool", "internal/maintenance", "internal/mcp", "internal/s3blob", "smtp", "internal/work"},
+		tests:   []string{"internal/dropin", "internal/dropin/vendorapi", "smtp/inbound", "smtp/outbound", "smtp/queue", "internal/approval", "internal/httpserver", "internal/spool", "internal/maintenance", "internal/mcp", "internal/s3blob", "smtp", "internal/work"},
 	},
 	{pkg: "smtp", imports: []string{"store"}},
 	{pkg: "internal/spool", imports: nothing},

@@ -197,6 +197,11 @@ func (s *Store) Export(ctx context.Context, accountID int64, f func(Row) error) 
 		return Portable{}, s.wrap(err, "export")
 	}
 	defer func() { err = errors.Join(err, tx.Rollback()) }() // nothing was written
+	if !s.engine.Alone() { // writing what was read may take long
+		if _, err := tx.ExecContext(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
+			return Portable{}, s.wrap(err, "export")
+		}
+	}
 	out := Portable{Schema: s.schema, At: s.now()}
 	for _, t := range exported {
 		if err := t.each(ctx, tx, accountID, f); err != nil {
@@ -526,7 +531,7 @@ type Held struct{ Recipients, Scheduled, Deliveries int64 }
 // None reports whether nothing is held.
 func (h Held) None() bool { return h == Held{} }
 
-// hold is run by PostgreSQL's own tools too, at the end of a restore. What a node
+// hold is run at the end of a restore. What a node
 // had claimed is due since it was created.
 const hold = `
 	UPDATE recipients SET held_due = CASE WHEN leased THEN created_at ELSE next_attempt_at END, next_attempt_at = NULL,

@@ -224,8 +224,8 @@ const (
 	ThreadSendsWindow = time.Hour
 	// subjectWindow is how long messages with the same subject may join a thread.
 	subjectWindow = 14 * day
-	// indexLease is how long a node that fills the full-text index may be silent
-	// before another node takes over.
+	// indexLease is how long one batch of the full-text index may take before another
+	// node takes over.
 	indexLease = 10 * time.Second
 	// searchSkew is how much the clocks of two nodes may differ before a search since
 	// some time misses messages that were stored at that time.

@@ -281,8 +281,8 @@ const maxCompared = 1000
 // string if there is none. A stranger can change only the last of them, and only slowly.
 func (s *Store) lookAlike(ctx context.Context, tx *sqlx.Tx, h *preparedMessage, domain string) (string, error) {
 	const q = `SELECT domain FROM (SELECT domain FROM domains WHERE account_id = $1 ORDER BY seq DESC LIMIT $2) d
-		UNION ALL SELECT DISTINCT r.domain FROM recipients r JOIN (SELECT seq FROM messages
-			WHERE account_id = $1 AND direction = 'out' AND inbox_seq IS NOT NULL ORDER BY created_at DESC LIMIT $2) m ON m.seq = r.message_seq
+		UNION ALL SELECT domain FROM (SELECT DISTINCT r.domain FROM recipients r JOIN (SELECT seq FROM messages
+			WHERE account_id = $1 AND direction = 'out' AND inbox_seq IS NOT NULL ORDER BY created_at DESC LIMIT $2) m ON m.seq = r.message_seq LIMIT $2) w
 		UNION ALL SELECT domain FROM (SELECT domain FROM correspondents WHERE account_id = $1 AND domain <> '' AND resembles = ''
 			ORDER BY days DESC, used_at DESC LIMIT $2) c`
 	var known []string

@@ -200,6 +200,7 @@ func (s *Store) takeScheduled(ctx context.Context, tx *sqlx.Tx, accountID int64,
 // Making a draft may take long: after a fault, all emails that are to become drafts wait.
 func (s *Store) ReleaseScheduled(ctx context.Context, rules DueRules) (n int, err error) {
 	const due = `SELECT m.seq, m.account_id, m.id` + emailTables + ` WHERE e.due_at <= $1 ORDER BY e.due_at, e.message_seq LIMIT $2`
+	const later = `UPDATE emails SET due_at = $2 WHERE message_seq = $1 AND due_at <= $3`
 	if s.Paused() != nil {
 		return 0, nil
 	}
@@ -219,9 +220,10 @@ func (s *Store) ReleaseScheduled(ctx context.Context, rules DueRules) (n int, er
 				slow, err = s.holdDue(ctx, rules, m.Seq)
 			}
 			if slow {
-				err = s.inTx(ctx, "put an email off", func(tx *sqlx.Tx) error {
-					return waitUntil(ctx, tx, NewTime(s.now().Add(draftRetry)), m.Seq)
-				})
+				_, err = s.exec(ctx, "put an email off", later, m.Seq, NewTime(s.now().Add(draftRetry)), NewTime(s.now()))
+			}
+			if err != nil {
+				n--
 			}
 		}
 		if err != nil && !errors.Is(err, ErrState) { // else another node, or a client, has taken it

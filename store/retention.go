@@ -406,12 +406,21 @@ func (s *Store) sweepCorrespondents(ctx context.Context) (int, error) {
 	if n > 0 || err != nil {
 		return n, err
 	}
-	const q = `DELETE FROM correspondents WHERE (account_id, address) IN (SELECT account_id, address FROM correspondents
-		WHERE account_id = (SELECT account_id FROM (SELECT DISTINCT account_id FROM (SELECT account_id FROM correspondents
-				ORDER BY used_at DESC LIMIT $1) n) a
-			WHERE (SELECT count(*) FROM correspondents c WHERE c.account_id = a.account_id) > $2 LIMIT 1)
-		ORDER BY days, used_at LIMIT $3)`
-	return s.exec(ctx, "sweep correspondents", q, sweepLook, maxCorrespondents, sweepBatch)
+	const (
+		full = `SELECT account_id, count(*) - $2 AS n FROM correspondents WHERE account_id IN
+			(SELECT account_id FROM (SELECT account_id FROM correspondents ORDER BY used_at DESC LIMIT $1) n)
+			GROUP BY account_id HAVING count(*) > $2 LIMIT 1`
+		q = `DELETE FROM correspondents WHERE (account_id, address) IN (SELECT account_id, address FROM correspondents
+			WHERE account_id = $1 ORDER BY days, used_at LIMIT $2)`
+	)
+	var most []struct {
+		AccountID int64 `db:"account_id"`
+		N         int   `db:"n"`
+	}
+	if err := s.read.SelectContext(ctx, &most, full, sweepLook, maxCorrespondents); err != nil || len(most) == 0 {
+		return 0, s.wrap(err, "sweep correspondents")
+	}
+	return s.exec(ctx, "sweep correspondents", q, most[0].AccountID, min(most[0].N, sweepLook))
 }
 
 // sweepLog deletes rows of a log that are older than keep and meet a further condition.

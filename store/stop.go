@@ -56,6 +56,8 @@ func (s *Store) Stop(ctx context.Context, accountID int64, scope string) (Time, 
 func (s *Store) Resume(ctx context.Context, accountID int64, scope string) (Time, error) {
 	const (
 		end = `DELETE FROM stops WHERE account_id = $1 AND scope = $2`
+		// The clock may have gone back since.
+		newest = `SELECT coalesce(max(stopped_due), 0) FROM recipients WHERE account_id = $1 AND stopped_due IS NOT NULL`
 		// A later time than that of an earlier resumption, by one millisecond at least.
 		note = `UPDATE accounts SET resumed_at = CASE WHEN resumed_at >= $2 THEN resumed_at + 1000 ELSE $2 END WHERE seq = $1`
 	)
@@ -70,7 +72,14 @@ func (s *Store) Resume(ctx context.Context, accountID int64, scope string) (Time
 			return err
 		}
 		now = NewTime(at)
-		_, err = tx.ExecContext(ctx, note, accountID, now)
+		var last Time
+		if err := tx.GetContext(ctx, &last, newest, accountID); err != nil {
+			return err
+		}
+		if last.After(at) {
+			at = last.Time
+		}
+		_, err = tx.ExecContext(ctx, note, accountID, NewTime(at))
 		return err
 	})
 	s.queue.stops.forget()
@@ -96,7 +105,9 @@ func (s *Store) ReleaseResumed(ctx context.Context) (n int, err error) {
 		wake = `UPDATE recipients SET next_attempt_at = CASE WHEN status = 'queued' THEN cast($3 AS bigint) END, stopped_due = NULL, created_at = $3
 			WHERE stopped_due IS NOT NULL AND seq IN (SELECT seq FROM recipients
 				WHERE account_id = $1 AND stopped_due IS NOT NULL AND stopped_due <= $2 ORDER BY seq LIMIT $4)`
-		done = `UPDATE accounts SET resumed_at = NULL WHERE seq = $1 AND resumed_at = $2`
+		// Another node may have released the ones that were found here, and more may wait.
+		done = `UPDATE accounts SET resumed_at = NULL WHERE seq = $1 AND resumed_at = $2 AND NOT EXISTS
+			(SELECT 1 FROM recipients WHERE account_id = $1 AND stopped_due IS NOT NULL AND stopped_due <= $2)`
 	)
 	if s.Paused() != nil {
 		return 0, nil
@@ -170,7 +181,9 @@ func (s stop) stops(account int64, inbox, by string) bool {
 // leaveStopped makes the claimed recipients of stopped senders wait for Resume from now on,
 // by the clock of the server, and returns the others.
 func (s *Store) leaveStopped(ctx context.Context, tx *sqlx.Tx, claimed []Claimed, now Time) ([]Claimed, error) {
-	const wait = `UPDATE recipients SET stopped_due = ?, next_attempt_at = NULL, leased = false, attempts = attempts - 1 WHERE seq IN (?)`
+	// Those who wait for another stop than the one that ended last wait after its end.
+	const wait = `UPDATE recipients SET next_attempt_at = NULL, leased = false, attempts = attempts - 1, stopped_due =
+		(SELECT CASE WHEN a.resumed_at >= ? THEN a.resumed_at + 1 ELSE ? END FROM accounts a WHERE a.seq = recipients.account_id) WHERE seq IN (?)`
 	known, err := s.knownStops(ctx)
 	if err != nil || len(known) == 0 {
 		return claimed, err
@@ -193,5 +206,5 @@ func (s *Store) leaveStopped(ctx context.Context, tx *sqlx.Tx, claimed []Claimed
 	if len(seqs) == 0 {
 		return pass, nil
 	}
-	return pass, errIn("leave what is stopped", execIn(ctx, tx, wait, now, seqs))
+	return pass, errIn("leave what is stopped", execIn(ctx, tx, wait, now, now, seqs))
 }

@@ -57,6 +57,7 @@ func (c Config) openForCommand(ctx context.Context, needSecret bool, log *slog.L
 	s, err := store.Open(ctx, store.Config{
 		Database: string(c.Database), CursorKey: keys.cursors, SealKey: keys.seal,
 		Plans: c.Plans, DefaultPlan: c.Plan, Now: time.Now, Log: log,
+		StatementTimeout: 10 * time.Minute, // a backup sorts whole tables
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open the database %s: %w", c.Database, err)

@@ -36,15 +36,15 @@ func TestDeliveryIsBrokenOffWhenTheLeaseIsLost(t *testing.T) {
 			return nil
 		}})
 		zones := smtptest.Zones{}.Domain("out.example", mx.IP())
-		clock := func(now func() time.Time) func(*queue.Config) {
-			return func(c *queue.Config) { c.Lease, c.Now = 400*time.Millisecond, now }
+		clock := func(now func() time.Time, lease time.Duration) func(*queue.Config) {
+			return func(c *queue.Config) { c.Lease, c.Now = lease, now }
 		}
 		m := slow.send(t, "bob@out.example")
-		first := slow.queue(t, mx.Port(), zones, clock(time.Now))
+		first := slow.queue(t, mx.Port(), zones, clock(time.Now, 400*time.Millisecond))
 		ended := make(chan struct{})
 		stop := run(t, first)
 		<-hangs
-		second := fast.queue(t, mx.Port(), zones, clock(cfg.Now))
+		second := fast.queue(t, mx.Port(), zones, clock(cfg.Now, time.Minute))
 
 		waittest.Until(t, "the other node claims the mail", func() bool { // a renewal may lock it at first
 			n, err := second.RunOnce(t.Context())

@@ -18,7 +18,7 @@ CREATE TABLE settings (
 );
 
 -- One row: when deletions last went on, and until when they wait because the
--- clock may be wrong (store/clock_guard.go).
+-- clock may be wrong (store/clock.go).
 CREATE TABLE maintenance (
     one           INTEGER PRIMARY KEY CHECK (one = 1),
     last_round_at BIGINT,
@@ -451,7 +451,7 @@ CREATE INDEX correspondents_age ON correspondents (used_at);
 CREATE INDEX correspondents_domains ON correspondents (account_id, days, used_at) WHERE domain <> '' AND resembles = '';
 
 -- Where a deleted message stood in its inbox, so that a client can still ask for
--- what came after it (store/deleted.go).
+-- what came after it (store/message.go).
 CREATE TABLE deleted_messages (
     id         TEXT PRIMARY KEY,
     inbox_seq  BIGINT NOT NULL,
@@ -501,7 +501,7 @@ CREATE TABLE emails (
     created_by   TEXT,
     scheduled_at BIGINT,
     due_at       BIGINT,
-    -- In place of due_at, of one that is held (store/hold.go).
+    -- In place of due_at, of one that is held (store/backup.go).
     held_due     BIGINT,
     opened_at    BIGINT
 ) WITH (
@@ -549,7 +549,7 @@ CREATE TABLE recipients (
     bounced_at      BIGINT,
     -- How many opens and clicks were recorded.
     engagements     BIGINT NOT NULL DEFAULT 0,
-    -- In place of next_attempt_at, of one that is held (store/hold.go).
+    -- In place of next_attempt_at, of one that is held (store/backup.go).
     held_due        BIGINT,
     -- In place of next_attempt_at, of one whose sender is stopped.
     stopped_due     BIGINT
@@ -764,7 +764,7 @@ CREATE TABLE events (
 );
 -- read the log of an account in order
 CREATE INDEX events_account ON events (account_id, seq);
--- empty those that name a recipient with their message (store/sweep.go), and list those of an email
+-- empty those that name a recipient with their message (store/retention.go), and list those of an email
 CREATE INDEX events_recipient ON events (message_seq) WHERE type NOT IN ('message.received', 'message.queued');
 
 -- An address that events are posted to. Signing secrets are sealed. events and inboxes are
@@ -817,7 +817,7 @@ CREATE TABLE webhook_deliveries (
     last_body        TEXT,
     last_duration_ms BIGINT,
     next_attempt_at  BIGINT,
-    -- In place of next_attempt_at, of one that is held (store/hold.go).
+    -- In place of next_attempt_at, of one that is held (store/backup.go).
     held_due         BIGINT,
     created_at       BIGINT NOT NULL,
     updated_at       BIGINT NOT NULL,
