@@ -26,9 +26,11 @@ PEBBLE := bin/pebble-$(PEBBLE_VERSION)
 # Under the race detector it takes more time than all our code.
 RACE := -race -gcflags=modernc.org/...=-race=false
 
-# What the race detector runs: the packages that start goroutines, and, in those of which
-# most tests make one call after another, the files that start some. Tests that run the
-# program are left out: it has no race detector.
+# What the race detector runs: CONCURRENT in full, and in SEQUENTIAL, where most tests make
+# one call after another, the files that start goroutines. It does not run tests that start
+# the program, which is built without it, nor these packages, which start goroutines in few
+# places: cmd/postroom and, in internal, acmecert, approval, backup, dnsrec, doctor, domains
+# and linkscan.
 CONCURRENT := ./smtp/... ./internal/httpserver ./internal/httpapi/... ./internal/mailauth ./internal/stream ./internal/webhook ./internal/work/...
 SEQUENTIAL := ./store ./handlers ./internal/mcp
 RACE_FILES = $(shell find $(CONCURRENT:/...=) -name '*_test.go'; \
@@ -59,6 +61,7 @@ VET := $(if $(CI),-vet=all)
 # browser again, whose pages axe-core audits then. They need the following.
 #
 CLIENT_FILES = $(shell grep -rl --include='*_test.go' --exclude-dir=node_modules '^//go:build clients' .)
+BROWSER_FILES = $(shell grep -rl --include='*_test.go' --exclude-dir=node_modules '^func TestBrowser' .)
 
 # Libraries of others that verify what webhooks send.
 VERIFIERS := internal/webhook/testdata/verify
@@ -116,7 +119,7 @@ race-compile:
 
 clients: bin/withpg bin/gotest bin/test/postroom $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules $(SUBMITTERS)/node_modules $(CALENDARS)/node_modules $(VENDOR_SDKS)/node_modules $(EXAMPLES)/node_modules $(TYPESCRIPT)/node_modules $(MCP_CLIENTS)/node_modules $(AXE)/node_modules ## run the tests with clients, servers and languages of others
 	scripts/test-tools clients
-	@exec env CI=true $(TEST_PROGRAM) $(GOTEST) $(PARALLEL) -tags clients $(VET) -run '^($(call names,$(CLIENT_FILES))|TestBrowser.*)$$' $(ARGS) -- $(sort $(dir $(CLIENT_FILES)))
+	@exec env CI=true $(TEST_PROGRAM) $(GOTEST) $(PARALLEL) -tags clients $(VET) -run '^($(call names,$(CLIENT_FILES))|TestBrowser.*)$$' $(ARGS) -- $(sort $(dir $(CLIENT_FILES) $(BROWSER_FILES)))
 
 check: format vet lint check-generated check-contract ## check format, vet, lint, generated code and the contract
 

@@ -316,12 +316,22 @@ func changedDraft(d store.Draft, err error) (*gen.Draft, error) {
 // hold creates a draft of a message that needs approval, and caches the response of an
 // idempotent call.
 func (a *API) hold(ctx context.Context, s *submission) (*gen.Draft, error) {
-	n, err := a.newDraft(ctx, s)
+	n, err := a.draftToHold(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	d, err := a.store.CreateDraft(ctx, n, once(ctx, http.StatusAccepted, "Draft", wholeDraft))
 	return result(d, err, wholeDraft)
+}
+
+// draftToHold returns the draft of a message that its caller submits. It returns
+// errContentRequired if sanitizing the HTML leaves nothing to read.
+func (a *API) draftToHold(ctx context.Context, s *submission) (store.NewDraft, error) {
+	n, err := a.newDraft(ctx, s)
+	if err == nil && n.Content.Text == "" && n.Content.HTML == "" {
+		return store.NewDraft{}, errContentRequired
+	}
+	return n, err
 }
 
 // newDraft returns the draft of a message or email that needs approval. The draft has a
@@ -348,9 +358,6 @@ func (a *API) newDraft(ctx context.Context, s *submission) (store.NewDraft, erro
 		return store.NewDraft{}, err
 	}
 	settleHTML(n.Content, append(recipients, source...))
-	if n.Content.Text == "" && n.Content.HTML == "" {
-		return store.NewDraft{}, errContentRequired
-	}
 	for _, at := range s.attachments {
 		n.Files = append(n.Files, at.file())
 	}

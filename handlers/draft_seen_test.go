@@ -117,3 +117,23 @@ func TestUnusualDraftsWarn(t *testing.T) {
 	d = s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/reply", `{"text":"t"}`).want(t, http.StatusAccepted)
 	wantWarnings(t, d, `unverified_sender bob@out.example <nil>`)
 }
+
+// A stored draft whose HTML is not sanitized is sanitized at the first send
+// and must be reviewed again.
+func TestOldDraftIsSeenAgain(t *testing.T) {
+	s := serve(t)
+	d := s.newDraft(t, s.newInbox(t, policy(store.PolicyApproval)), `{"to":"ann@out.example","subject":"Order","html":"<p>x</p>"}`)
+	_, err := s.store.UpdateDraft(t.Context(), s.account, d.str(t, "id"), func(d *store.Draft) error {
+		d.Content.HTML = "<p>x</p><xmp>y</xmp>"
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.do(t, http.MethodPost, draftPath(t, d, "/send"), `{"version":2}`).wantError(t, http.StatusConflict, "draft_changed")
+	got := s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK)
+	got.wantAt(t, "version", "3")
+	got.wantAt(t, "html", `"<p>x</p>"`)
+	wantWarnings(t, got, `html_removed <xmp> y`, `new_recipient ann@out.example <nil>`)
+	s.do(t, http.MethodPost, draftPath(t, d, "/send"), `{"version":3}`).want(t, http.StatusCreated)
+}

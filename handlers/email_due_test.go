@@ -69,6 +69,23 @@ func TestScheduledEmailBecomesADraft(t *testing.T) {
 	}
 }
 
+// An email with attachments only, which SMTP allows, becomes a draft as well.
+func TestScheduledEmailWithoutTextBecomesADraft(t *testing.T) {
+	s := serve(t)
+	in := s.newInbox(t)
+	header := "From: " + in.Address + "\nTo: bob@far.example\nSubject: Order\nX-Postroom-Scheduled-At: " + after(time.Hour) +
+		"\nMIME-Version: 1.0\nContent-Type: application/pdf\nContent-Disposition: attachment; filename=a.pdf\n"
+	id := s.submits(t, s.key, header).ID
+	s.setPolicy(t, in, store.PolicyApproval)
+	s.clock.Add(time.Hour)
+	s.release(t)
+	s.do(t, http.MethodGet, "/v1/emails/"+id, "").want(t, http.StatusOK).wantAt(t, "status", `"cancelled"`)
+	d := s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID+"/drafts", "").want(t, http.StatusOK)
+	d.wantAt(t, "data.0.text", "null")
+	d.wantAt(t, "data.0.attachments.0.filename", `"a.pdf"`)
+	s.refuses(t, s.key, strings.Replace(header, "X-Postroom-Scheduled-At", "X-Other", 1), "give text, html or both")
+}
+
 // A scheduled email with more recipients than a limit ever allows fails when it is due:
 // it does not wait for a time that never comes.
 func TestScheduledEmailThatNeverFitsFails(t *testing.T) {

@@ -156,7 +156,7 @@ func (a *API) newEmail(ctx context.Context, s *submission, raw *composed) (*stor
 	n.ID = raw.id
 	if s.inbox.Seq != 0 {
 		n.FromInbox = &s.inbox.Seq
-		n.Draft = func(ctx context.Context) (store.NewDraft, error) { return a.newDraft(ctx, s) }
+		n.Draft = func(ctx context.Context) (store.NewDraft, error) { return a.draftToHold(ctx, s) }
 	}
 	if err := into(&n.Content)(a.contentOf(ctx, raw)); err != nil {
 		return nil, err

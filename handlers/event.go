@@ -131,8 +131,8 @@ func mailEvent(e store.Event) (data store.EventData, extra eventExtra, err error
 }
 
 // cutBody is eventBody with the texts of the resource cut to fit into
-// maxEventBody. If it cuts, it sets truncated or, for resources without that
-// field, the field of the event.
+// maxEventBody. If that shortens a text, it sets truncated or, for resources
+// without that field, the field of the event.
 func cutBody(e store.Event, resource func(*jx.Encoder), extra eventExtra, truncated *bool, texts ...*gen.NilString) ([]byte, error) {
 	body, err := eventBody(e, resource, extra)
 	if err != nil || len(body) <= maxEventBody {
@@ -141,11 +141,13 @@ func cutBody(e store.Event, resource func(*jx.Encoder), extra eventExtra, trunca
 	if truncated == nil {
 		truncated = &extra.Truncated
 	}
-	*truncated = true
+	before := *truncated
 	whole := mapped(texts, func(text *gen.NilString) string { return text.Value })
 	cut := func(size int) bool { // reports whether the body is too large with texts of this size
+		*truncated = before
 		for i, text := range texts {
 			text.Value = plaintext.Truncate(whole[i], size)
+			*truncated = *truncated || text.Value != whole[i]
 		}
 		body, err = eventBody(e, resource, extra)
 		return len(body) > maxEventBody

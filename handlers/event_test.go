@@ -221,3 +221,18 @@ func TestLargeEventsAreCut(t *testing.T) {
 		}
 	}
 }
+
+// A large event with nothing to cut has its text whole and does not say that it was cut.
+func TestLargeEventWithAShortTextIsNotTruncated(t *testing.T) {
+	s := serve(t)
+	w := s.webhookForAll(t)
+	s.receive(t, s.newInbox(t), "Subject: large\n\nShort.", func(m *store.NewMessage) {
+		for i := range 10_000 {
+			m.Refs.V.References = append(m.Refs.V.References, fmt.Sprintf("%020d@out.example", i))
+		}
+	})
+	body := s.bodies(t, w)[store.EventMessageReceived][0]
+	if len(body) <= 256<<10 || !strings.Contains(body, `"truncated":false`) || !strings.Contains(body, `"text":"Short.`) {
+		t.Errorf("%d bytes, begins with %s", len(body), body[:1500])
+	}
+}

@@ -14,19 +14,23 @@ import (
 )
 
 // orderly is a receiver that checks that every event of an email is posted only
-// after it has accepted all earlier ones.
+// after it has accepted all earlier ones, and not again once it has accepted it.
 type orderly struct {
 	mu       sync.Mutex
 	before   map[string][]string // the earlier events of the same email, by event
 	accepted map[string]bool
 	refused  map[string]int
 	early    []string
+	again    []string // events posted again after they were accepted
 }
 
 func (o *orderly) take(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get("webhook-id")
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.accepted[id] {
+		o.again = append(o.again, id)
+	}
 	for _, earlier := range o.before[id] {
 		if !o.accepted[earlier] {
 			o.early = append(o.early, id)
@@ -40,8 +44,8 @@ func (o *orderly) take(w http.ResponseWriter, r *http.Request) {
 	o.accepted[id] = true
 }
 
-// The events of one email reach an endpoint in order, across retries and nodes:
-// email.sent before email.delivered.
+// The events of one email reach an endpoint in order and once, across retries and
+// nodes: email.sent before email.delivered.
 func TestEventsOfOneEmailComeInOrder(t *testing.T) {
 	t.Parallel()
 	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
@@ -82,6 +86,9 @@ func TestEventsOfOneEmailComeInOrder(t *testing.T) {
 		})
 		o.mu.Lock()
 		defer o.mu.Unlock()
+		if len(o.again) > 0 {
+			t.Errorf("%d events were posted again after they were accepted: %v", len(o.again), o.again)
+		}
 		if len(o.early) > 0 || len(o.accepted) != len(events) {
 			t.Errorf("%d of %d events accepted; %d posts came before an earlier event of the same email", len(o.accepted), len(events), len(o.early))
 		}
