@@ -109,6 +109,7 @@ type look struct {
 	// Its own styles.
 	image, clear   bool // its background has an image, or lets the one of its parent shine through
 	animation      []Token
+	pieced         bool // more than one declaration, or a variable, makes the animation
 	none           bool // by display
 	inline         bool // it has no box of its own
 	cuts           bool
@@ -415,11 +416,16 @@ func (r *Tokens) all() []Token {
 func (l *look) apply(rules []matched, own []declaredStyle, parent *look, x *ruleIndex) {
 	before := *l
 	l.cascade(rules, own, nil, parent, x)
-	if len(l.animation) > 0 && !x.strict {
+	if len(l.animation) > 0 && !x.strict && !l.none { // browsers do not animate what is not displayed
 		after := before
-		if frame, forever := x.lastFrame(l.animation); len(frame) > 0 {
-			if after.cascade(rules, own, frame, parent, x); !forever || l.why != "" {
+		if frame, plain := x.lastFrame(l); len(frame) > 0 {
+			after.cascade(rules, own, frame, parent, x)
+			switch {
+			case plain:
 				*l = after
+			case l.why == "" && after.why != "":
+				l.outerHidden = after.why
+				l.settle()
 			}
 		}
 	}

@@ -20,6 +20,10 @@ func relevant(name string) bool {
 // set sets one style of an element inside of parent.
 func (l *look) set(d declaredStyle, parent *look, x *ruleIndex) {
 	v := l.resolved(d.value, 8, x)
+	if isAnimation(d.name) {
+		l.animate(d, v)
+		return
+	}
 	if len(v) == 0 {
 		return
 	}
@@ -90,11 +94,7 @@ func (l *look) set(d declaredStyle, parent *look, x *ruleIndex) {
 	case "z-index":
 		l.behind = v[0].Kind == Number && strings.HasPrefix(v[0].Text, "-")
 	default:
-		if isAnimation(d.name) {
-			l.animate(d.name, v)
-		} else {
-			l.setEffect(d.name, v)
-		}
+		l.setEffect(d.name, v)
 	}
 }
 
