@@ -52,7 +52,7 @@ func (l *look) set(d declaredStyle, parent *look, x *ruleIndex) {
 			l.fill = &c
 		}
 	case "background", "background-color", "background-image":
-		l.setGround(d.name, v, x.strict)
+		l.setGround(d.name, v)
 	case "font-size":
 		l.setSize(v, parent.size)
 	case "font":
@@ -324,9 +324,8 @@ func (l *look) setLetters(v []Token, parent *look) {
 }
 
 // setGround sets the colour of the background, its image, or both. An image may have any colour,
-// and covers the one of the background; so does a gradient between different colours. A strict
-// finder reads a page without the images of backgrounds that have a colour.
-func (l *look) setGround(name string, v []Token, strict bool) {
+// and covers the one of the background; so does a gradient between different colours.
+func (l *look) setGround(name string, v []Token) {
 	var last *rgba
 	gradient, mixed := false, false
 	for i := 0; i < len(v); i++ {
@@ -342,16 +341,14 @@ func (l *look) setGround(name string, v []Token, strict bool) {
 		i += max(n, 1) - 1
 	}
 	computed := last == nil && slices.ContainsFunc(v, func(t Token) bool { return t.Kind == Function })
-	switch {
-	case strict && last != nil && !mixed:
-		l.image = false
-	case name != "background-color" || computed:
+	if name != "background-color" || computed {
 		l.image = mixed || computed || slices.ContainsFunc(v, func(t Token) bool {
 			return t.Kind == URL || t.Kind == Function && strings.HasSuffix(t.Text, "image-set")
 		})
 	}
 	if last != nil && !mixed {
 		l.ground, l.clear = last.over(l.ground), last.alpha < 1
+		l.filled = last.alpha > lowestOpacity
 		l.coloured = l.coloured || last.alpha > lowestOpacity && l.tag != "body" && l.tag != "html"
 	}
 }
