@@ -109,6 +109,8 @@ type look struct {
 	// Its own styles.
 	image, clear   bool // its background has an image, or lets the one of its parent shine through
 	animation      []Token
+	filled         bool // its background has a colour
+	pieced         bool // more than one declaration, or a variable, makes the animation
 	none           bool // by display
 	inline         bool // it has no box of its own
 	cuts           bool
@@ -239,7 +241,7 @@ func (f *Finder) enter(tag string, attrs []html.Attribute) {
 	}
 	own := f.inlineStyle(attrs)
 	if len(rules) == 0 && len(own) == 0 {
-		l.settle()
+		l.settle(f.rules.strict)
 		return
 	}
 	l.apply(rules, own, parent, f.rules)
@@ -335,7 +337,7 @@ func (l *look) begin(in *look, tag string, attrs []html.Attribute, rules *ruleIn
 			slices.Sort(in.classes)
 			in.classes = slices.Compact(in.classes)
 		case "bgcolor":
-			in.setGround("background-color", (&Tokens{s: strings.TrimPrefix(at.Val, "#")}).all(), rules.strict)
+			in.setGround("background-color", (&Tokens{s: strings.TrimPrefix(at.Val, "#")}).all())
 		case "background":
 			in.image = at.Val != ""
 		case "color":
@@ -415,11 +417,16 @@ func (r *Tokens) all() []Token {
 func (l *look) apply(rules []matched, own []declaredStyle, parent *look, x *ruleIndex) {
 	before := *l
 	l.cascade(rules, own, nil, parent, x)
-	if len(l.animation) > 0 && !x.strict {
+	if len(l.animation) > 0 && !x.strict && !l.none { // browsers do not animate what is not displayed
 		after := before
-		if frame, forever := x.lastFrame(l.animation); len(frame) > 0 {
-			if after.cascade(rules, own, frame, parent, x); !forever || l.why != "" {
+		if frame, plain := x.lastFrame(l); len(frame) > 0 {
+			after.cascade(rules, own, frame, parent, x)
+			switch {
+			case plain:
 				*l = after
+			case l.why == "" && after.why != "":
+				l.outerHidden = after.why
+				l.settle(x.strict)
 			}
 		}
 	}
@@ -434,10 +441,10 @@ func (l *look) apply(rules []matched, own []declaredStyle, parent *look, x *rule
 		}
 		maybe := *l
 		maybe.set(m.declaredStyle, parent, x)
-		maybe.settle()
+		maybe.settle(x.strict)
 		if maybe.why != "" {
 			l.outerHidden = maybe.why + Sometimes
-			l.settle()
+			l.settle(x.strict)
 			return
 		}
 	}
@@ -473,12 +480,13 @@ func (l *look) cascade(rules []matched, own, frame []declaredStyle, parent *look
 	if x.strict && l.spacing <= -l.size/2 {
 		l.line = true
 	}
-	l.settle()
+	l.settle(x.strict)
 }
 
-// settle computes why the element is hidden.
-func (l *look) settle() {
-	l.unknown = l.image || l.outerUnknown && l.clear
+// settle computes why the element is hidden. A strict finder reads a page without the images of
+// backgrounds that have a colour.
+func (l *look) settle(strict bool) {
+	l.unknown = l.image && !(strict && l.filled) || l.outerUnknown && l.clear
 	l.hidden = l.hides()
 	l.why = l.whyHidden()
 }

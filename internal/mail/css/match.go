@@ -46,8 +46,8 @@ type ruleIndex struct {
 	work  int              // that remains, in comparisons
 	// partial means that something was too long or too deep to be read.
 	partial bool
-	frames  map[string][]declaredStyle // the last frame of each animation, by its name
-	frame   string                     // the animation whose frames are being read
+	frames  map[string]*animation // by the at-rule and the name
+	frame   *animation            // whose frames are being read
 	// strict means that a rule counts that holds for some readers only.
 	strict   bool
 	siblings bool // a selector asks for siblings
@@ -79,7 +79,7 @@ func costOf(set []declaredStyle) int {
 // indexRules parses a style sheet. A strict index keeps the rules that hold for some readers
 // only; another one has the rules that hold in a window on a screen.
 func indexRules(sheet string, strict bool) *ruleIndex {
-	x := &ruleIndex{by: map[string][]int{}, work: maxMatching, strict: strict, frames: map[string][]declaredStyle{}}
+	x := &ruleIndex{by: map[string][]int{}, work: maxMatching, strict: strict, frames: map[string]*animation{}}
 	ReadSheet(&Tokens{s: unescape(sheet)}, x, 0)
 	for i, r := range x.rules {
 		last, key := r.parts[0], "*"
@@ -98,30 +98,27 @@ func indexRules(sheet string, strict bool) *ruleIndex {
 
 // At implements [SheetReader].
 func (x *ruleIndex) At(tokens []Token, block bool, depth int) bool {
-	if !block || !x.strict && !holds(tokens) {
+	if !block || x.frame != nil || !x.strict && !holds(tokens) {
 		return false
 	}
 	if depth >= MaxMedia {
 		x.partial = true
 		return false
 	}
-	x.frame = ""
-	if strings.HasSuffix(strings.ToLower(tokens[0].Text), keyframes) {
-		x.frame = nameIn(tokens[1:])
+	if at := strings.ToLower(tokens[0].Text); strings.HasSuffix(at, keyframes) {
+		return x.beginFrames(at, tokens[1:], depth)
 	}
 	return true
 }
 
 // End implements [SheetReader].
-func (x *ruleIndex) End([]Token) { x.frame = "" }
+func (x *ruleIndex) End([]Token) { x.frame = nil }
 
 // Rule implements [SheetReader].
 func (x *ruleIndex) Rule(selector []Token, r *Tokens, depth int) {
 	set := relevantIn(r)
-	if x.frame != "" {
-		if slices.ContainsFunc(selector, func(t Token) bool { return t.Text == "100%" || strings.EqualFold(t.Text, "to") }) {
-			x.frames[x.frame] = append(x.frames[x.frame], set...)
-		}
+	if x.frame != nil {
+		x.addFrame(selector, set)
 		return
 	}
 	if len(set) == 0 {

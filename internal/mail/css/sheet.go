@@ -152,7 +152,7 @@ func OneOf(value []Token, words ...string) bool {
 func Measured(t Token) (n float64, unit string) {
 	digits := strings.TrimRight(t.Text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ%")
 	n, err := strconv.ParseFloat(digits, 64)
-	if err != nil {
+	if err != nil || strings.ContainsAny(digits, "xX") { // a hexadecimal number is not one in CSS
 		return 0, "?"
 	}
 	return n, strings.ToLower(t.Text[len(digits):])

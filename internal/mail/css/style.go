@@ -20,6 +20,10 @@ func relevant(name string) bool {
 // set sets one style of an element inside of parent.
 func (l *look) set(d declaredStyle, parent *look, x *ruleIndex) {
 	v := l.resolved(d.value, 8, x)
+	if isAnimation(d.name) {
+		l.animate(d, v)
+		return
+	}
 	if len(v) == 0 {
 		return
 	}
@@ -48,7 +52,7 @@ func (l *look) set(d declaredStyle, parent *look, x *ruleIndex) {
 			l.fill = &c
 		}
 	case "background", "background-color", "background-image":
-		l.setGround(d.name, v, x.strict)
+		l.setGround(d.name, v)
 	case "font-size":
 		l.setSize(v, parent.size)
 	case "font":
@@ -90,11 +94,7 @@ func (l *look) set(d declaredStyle, parent *look, x *ruleIndex) {
 	case "z-index":
 		l.behind = v[0].Kind == Number && strings.HasPrefix(v[0].Text, "-")
 	default:
-		if isAnimation(d.name) {
-			l.animate(d.name, v)
-		} else {
-			l.setEffect(d.name, v)
-		}
+		l.setEffect(d.name, v)
 	}
 }
 
@@ -324,9 +324,8 @@ func (l *look) setLetters(v []Token, parent *look) {
 }
 
 // setGround sets the colour of the background, its image, or both. An image may have any colour,
-// and covers the one of the background; so does a gradient between different colours. A strict
-// finder reads a page without the images of backgrounds that have a colour.
-func (l *look) setGround(name string, v []Token, strict bool) {
+// and covers the one of the background; so does a gradient between different colours.
+func (l *look) setGround(name string, v []Token) {
 	var last *rgba
 	gradient, mixed := false, false
 	for i := 0; i < len(v); i++ {
@@ -342,16 +341,14 @@ func (l *look) setGround(name string, v []Token, strict bool) {
 		i += max(n, 1) - 1
 	}
 	computed := last == nil && slices.ContainsFunc(v, func(t Token) bool { return t.Kind == Function })
-	switch {
-	case strict && last != nil && !mixed:
-		l.image = false
-	case name != "background-color" || computed:
+	if name != "background-color" || computed {
 		l.image = mixed || computed || slices.ContainsFunc(v, func(t Token) bool {
 			return t.Kind == URL || t.Kind == Function && strings.HasSuffix(t.Text, "image-set")
 		})
 	}
 	if last != nil && !mixed {
 		l.ground, l.clear = last.over(l.ground), last.alpha < 1
+		l.filled = last.alpha > lowestOpacity
 		l.coloured = l.coloured || last.alpha > lowestOpacity && l.tag != "body" && l.tag != "html"
 	}
 }
