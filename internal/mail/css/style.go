@@ -13,6 +13,39 @@ var relevantNames = setOf(`display visibility content-visibility opacity color b
 	clip clip-path -webkit-clip-path transform -webkit-transform scale translate rotate zoom filter -webkit-filter mask mask-image -webkit-mask -webkit-mask-image
 	-webkit-text-fill-color mix-blend-mode backdrop-filter float all`)
 
+// keywords are the words that some properties take, beside everyKeyword. A browser ignores a
+// declaration with another word, so that an earlier one stays.
+var keywords = map[string]map[string]bool{
+	"display": setOf(`none block inline inline-block flex inline-flex grid inline-grid flow flow-root contents list-item run-in
+		table inline-table table-row-group table-header-group table-footer-group table-row table-cell table-column-group table-column table-caption
+		ruby ruby-base ruby-text ruby-base-container ruby-text-container math -webkit-box -webkit-inline-box -webkit-flex -webkit-inline-flex`),
+	"visibility":         setOf(`visible hidden collapse`),
+	"content-visibility": setOf(`visible hidden auto`),
+	"overflow":           overflows, "overflow-x": overflows, "overflow-y": overflows,
+	"position": setOf(`static relative absolute fixed sticky -webkit-sticky`),
+	"height":   sizeWords, "max-height": sizeWords, "width": sizeWords, "max-width": sizeWords,
+	"block-size": sizeWords, "max-block-size": sizeWords, "inline-size": sizeWords, "max-inline-size": sizeWords,
+	"left": setOf(`auto`), "top": setOf(`auto`), "right": setOf(`auto`), "bottom": setOf(`auto`), "inset": setOf(`auto`),
+	"margin": setOf(`auto`), "margin-left": setOf(`auto`), "margin-top": setOf(`auto`), "padding": {}, "padding-left": {}, "padding-top": {},
+	"text-indent": setOf(`hanging each-line`), "letter-spacing": setOf(`normal`), "word-spacing": setOf(`normal`), "line-height": setOf(`normal`),
+}
+
+var (
+	overflows = setOf(`visible hidden clip scroll auto overlay`)
+	sizeWords = setOf(`auto none min-content max-content fit-content stretch
+		-webkit-fill-available -webkit-min-content -webkit-max-content -webkit-fit-content`)
+	everyKeyword = setOf(`inherit initial unset revert revert-layer`)
+)
+
+// valid reports whether a browser knows the words of a value.
+func valid(name string, v []Token) bool {
+	known, listed := keywords[name]
+	return !listed || !slices.ContainsFunc(v, func(t Token) bool {
+		word := strings.ToLower(t.Text)
+		return t.Kind == Ident && !known[word] && !everyKeyword[word]
+	})
+}
+
 func relevant(name string) bool {
 	return relevantNames[name] || strings.HasPrefix(name, "--") || isAnimation(name)
 }
@@ -24,7 +57,7 @@ func (l *look) set(d declaredStyle, parent *look, x *ruleIndex) {
 		l.animate(d, v)
 		return
 	}
-	if len(v) == 0 {
+	if len(v) == 0 || !valid(d.name, v) {
 		return
 	}
 	switch d.name {

@@ -36,6 +36,10 @@ func ruled(name, sheet, element string) form {
 // hiddenForms are the ways to hide text that are known.
 var hiddenForms = []form{
 	styled("display", "display:none"),
+	styled("display, and a word that no browser knows", "display:none;display:bogus"),
+	styled("visibility, and a word that no browser knows", "visibility:hidden;visibility:bogus"),
+	styled("a height, and a word that no browser knows", "height:0;overflow:hidden;height:bogus;overflow:bogus"),
+	styled("an indent, and a word that no browser knows", "text-indent:-9999px;text-indent:bogus"),
 	styled("display in capitals, important", "DISPLAY : NONE !important"),
 	styled("display with an escape", `dis\70lay:none`),
 	styled("display with a comment", "display:/* x */none"),
