@@ -111,7 +111,7 @@ func (s *site) browseSignedOut(t *testing.T) *tab {
 		t.Fatalf("start chromium: %v", chromium.err)
 	}
 	ctx, closeTab := chromedp.NewContext(chromium.ctx, chromedp.WithNewBrowserContext())
-	timed, cancel := context.WithTimeout(ctx, 4*patience)
+	timed, cancel := context.WithTimeout(ctx, 8*patience)
 	b := &tab{t: t, site: s, ctx: timed}
 	must(t, chromedp.Do(ctx)) // opens the tab, which a context with an end would close
 	watching := b.watch(ctx)
