@@ -111,7 +111,7 @@ test: bin/withpg bin/gotest bin/test/postroom ## run the tests, on SQLite and Po
 
 race: bin/withpg bin/gotest ## run the tests of what is concurrent with the race detector
 	scripts/test-tools race
-	@exec env CGO_ENABLED=1 $(GOTEST) $(RACE) -vet=off -run '^($(call names,$(RACE_FILES)))$$' $(ARGS) -- $(SEQUENTIAL) $(CONCURRENT)
+	@exec env CGO_ENABLED=1 $(GOTEST) -p 1 $(RACE) -vet=off -run '^($(call names,$(RACE_FILES)))$$' $(ARGS) -- $(SEQUENTIAL) $(CONCURRENT)
 
 # CI compiles for make race while the tests of make proofs wait for disks and processes.
 race-compile:

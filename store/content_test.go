@@ -152,7 +152,7 @@ func TestNoRowNamesABlobThatMayBeSwept(t *testing.T) {
 		if got := readRaw(t, s, m); string(got) != "large" {
 			t.Errorf("the content reads %q", got)
 		}
-		clock.Add(10*time.Hour + time.Second)
+		clock.Add(10*time.Hour + time.Minute)
 		sweep(0)
 		var others sync.WaitGroup
 		for range 8 { // some of them share the transaction
