@@ -247,8 +247,8 @@ func (a *API) optionalFuture(field optional[time.Time]) (at *store.Time, err err
 	return at, err
 }
 
-// await calls look at once, at each wake-up and every poll, until it finds what the caller
-// waits for or the time is over. Before it gives up, it looks for a last time.
+// await calls look immediately, at each wake-up, and whenever poll has passed, until look
+// finds what the caller waits for or the time is over. The last call has last set.
 func (a *API) await(ctx context.Context, wake <-chan struct{}, poll time.Duration, ends time.Time, look func(last bool) (bool, error)) error {
 	var end error
 	for last := !time.Now().Before(ends); ; {

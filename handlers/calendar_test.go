@@ -116,7 +116,7 @@ func TestAnswerIsRefused(t *testing.T) {
 		want       string
 	}{
 		{"no invitation", plain, 400, "invalid_request message_id"},
-		{"a sent answer", sent, 400, "invalid_request message_id"},
+		{"a sent reply", sent, 400, "invalid_request message_id"},
 		{"a cancellation", s.invite(t, in, "METHOD:REQUEST", "METHOD:CANCEL"), 400, "invalid_request message_id"},
 		{"no method", s.invite(t, in, "METHOD:REQUEST\n", ""), 400, "invalid_request message_id"},
 		{"a cancelled event", s.invite(t, in, "SEQUENCE:2", "STATUS:CANCELLED"), 400, "invalid_request message_id"},
@@ -142,6 +142,6 @@ func TestAnswerNeedsApproval(t *testing.T) {
 	m := s.do(t, http.MethodPost, "/v1/drafts/"+d.str(t, "id")+"/send", "").want(t, http.StatusCreated)
 	raw := s.sentRaw(t, m)
 	if !strings.Contains(string(raw), "multipart/alternative") || !strings.Contains(string(raw), "method=REPLY") {
-		t.Errorf("the approved answer has no calendar:\n%s", raw)
+		t.Errorf("the approved reply has no calendar:\n%s", raw)
 	}
 }

@@ -42,7 +42,7 @@ func TestLabels(t *testing.T) {
 		{"too long", `{"labels":["` + strings.Repeat("a", 65) + `"]}`, nil, "labels[0]"},
 		{"as many as may be", `{"labels":["` + strings.Join(twenty, `","`) + `"]}`, twenty, ""},
 		{"one too many", `{"add_labels":["other"]}`, nil, "add_labels"},
-		{"unread is no label", `{"labels":["a"],"read":"yes"}`, nil, "read"},
+		{"read is not a word", `{"labels":["a"],"read":"yes"}`, nil, "read"},
 	} {
 		res := s.do(t, http.MethodPatch, path, step.body, brokenIf(http.StatusBadRequest))
 		if step.want == nil {

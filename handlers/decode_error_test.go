@@ -7,6 +7,16 @@ import (
 	"testing"
 )
 
+// wantFault makes a call whose error names a parameter, and says what is wrong with it.
+func (s *server) wantFault(t *testing.T, method, path, body, param, message string) response {
+	t.Helper()
+	res := s.do(t, method, path, body, broken).wantError(t, http.StatusBadRequest, "invalid_request "+param)
+	if got, want := res.str(t, "error.message"), param+" "+message; got != want {
+		t.Errorf("message %q, want %q", got, want)
+	}
+	return res
+}
+
 // Errors say what is wrong with a request and where.
 func TestBodyErrors(t *testing.T) {
 	s := serve(t)
@@ -62,10 +72,7 @@ func TestBodyErrors(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			res := s.do(t, http.MethodPost, tt.path, tt.body, broken).wantError(t, http.StatusBadRequest, "invalid_request "+tt.param)
-			if got, want := res.str(t, "error.message"), tt.param+" "+tt.message; got != want {
-				t.Errorf("message %q, want %q", got, want)
-			}
+			res := s.wantFault(t, http.MethodPost, tt.path, tt.body, tt.param, tt.message)
 			if _, many := res.get(t, "error.details"); many {
 				t.Errorf("one fault has details: %s", res.body)
 			}
@@ -185,10 +192,7 @@ func TestUnknownParametersAreRefused(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			res := s.do(t, tt.method, tt.path, tt.body, broken).wantError(t, http.StatusBadRequest, "invalid_request "+tt.param)
-			if got, want := res.str(t, "error.message"), tt.param+" "+tt.message; got != want {
-				t.Errorf("message %q, want %q", got, want)
-			}
+			s.wantFault(t, tt.method, tt.path, tt.body, tt.param, tt.message)
 		})
 	}
 	t.Run("several", func(t *testing.T) {

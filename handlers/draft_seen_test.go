@@ -106,7 +106,7 @@ func TestUnusualDraftsWarn(t *testing.T) {
 	made := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/simulate", `{"from":"Ceo <ceo@corp.example>","text":"Approved"}`).want(t, http.StatusCreated)
 	d := s.do(t, http.MethodPost, "/v1/messages/"+made.str(t, "id")+"/reply", `{"text":"t"}`, test).want(t, http.StatusAccepted)
 	wantWarnings(t, d, `simulated_original ceo@corp.example <nil>`)
-	// Simulated mail and mail in other inboxes make nobody known, and who was written to is.
+	// Simulated mail and mail in other inboxes do not make a sender known; a sent message does.
 	m := s.receive(t, in, "From: ceo@corp.example\nSubject: Hi")
 	d = s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/forward", `{"to":"ann@out.example"}`).want(t, http.StatusAccepted)
 	wantWarnings(t, d, `unverified_sender ceo@corp.example <nil>`, `first_contact ceo@corp.example <nil>`)

@@ -197,7 +197,8 @@ func (s *Store) Export(ctx context.Context, accountID int64, f func(Row) error) 
 		return Portable{}, s.wrap(err, "export")
 	}
 	defer func() { err = errors.Join(err, tx.Rollback()) }() // nothing was written
-	if !s.engine.Alone() { // writing what was read may take long
+	if !s.engine.Alone() {
+		// The writing of what was read may take long.
 		if _, err := tx.ExecContext(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
 			return Portable{}, s.wrap(err, "export")
 		}

@@ -197,7 +197,7 @@ func (s *Store) takeScheduled(ctx context.Context, tx *sqlx.Tx, accountID int64,
 // ReleaseScheduled queues the scheduled emails whose time has come, up to a
 // number, the earliest first, and returns how many it has taken up. Their time for
 // retries begins now. Those that must not leave by rules fail, wait, or become drafts.
-// Making a draft may take long: after a fault, all emails that are to become drafts wait.
+// Making a draft may take long, so after one fault all others that need a draft wait.
 func (s *Store) ReleaseScheduled(ctx context.Context, rules DueRules) (n int, err error) {
 	const due = `SELECT m.seq, m.account_id, m.id` + emailTables + ` WHERE e.due_at <= $1 ORDER BY e.due_at, e.message_seq LIMIT $2`
 	const later = `UPDATE emails SET due_at = $2 WHERE message_seq = $1 AND due_at <= $3`

@@ -338,7 +338,7 @@ func removeEmails(ctx context.Context, tx *sqlx.Tx, seqs []int64) error {
 const (
 	// sweepBatch is how many rows one transaction of a sweep deletes.
 	sweepBatch = 500
-	// sweepLook is how many rows of a log a sweep looks at.
+	// sweepLook is how many rows of a log a sweep reads.
 	sweepLook = 20_000
 )
 
@@ -349,7 +349,7 @@ type sweep struct {
 	key    string // the columns of the primary key; of a log, which has no index by time, ""
 	and    string // a further condition
 
-	step func(*Store, context.Context) (int, error) // in the place of all that
+	step func(*Store, context.Context) (int, error) // replaces all of the above
 }
 
 // sweepOf are the sweeps by the names of their tables.
@@ -424,8 +424,8 @@ func (s *Store) sweepCorrespondents(ctx context.Context) (int, error) {
 }
 
 // sweepLog deletes rows of a log that are older than keep and meet a further condition.
-// The log has no index by time, so its first rows are looked at. It does not stop at one
-// that is not old: a node whose clock was ahead may have written many.
+// The log has no index by time, so the sweep reads its first rows. It does not stop at one
+// that is not old, because a node whose clock was ahead may have written many.
 func (s *Store) sweepLog(ctx context.Context, table string, keep time.Duration, and string) (int, error) {
 	q := fmt.Sprintf(`SELECT seq FROM (SELECT seq, created_at FROM %s ORDER BY seq LIMIT %d) l WHERE created_at <= $1%s ORDER BY seq LIMIT %d`,
 		table, sweepLook, and, sweepBatch)

@@ -181,7 +181,7 @@ func (s stop) stops(account int64, inbox, by string) bool {
 // leaveStopped makes the claimed recipients of stopped senders wait for Resume from now on,
 // by the clock of the server, and returns the others.
 func (s *Store) leaveStopped(ctx context.Context, tx *sqlx.Tx, claimed []Claimed, now Time) ([]Claimed, error) {
-	// Those who wait for another stop than the one that ended last wait after its end.
+	// A recipient that another stop holds must not look like one of the stop that ended.
 	const wait = `UPDATE recipients SET next_attempt_at = NULL, leased = false, attempts = attempts - 1, stopped_due =
 		(SELECT CASE WHEN a.resumed_at >= ? THEN a.resumed_at + 1 ELSE ? END FROM accounts a WHERE a.seq = recipients.account_id) WHERE seq IN (?)`
 	known, err := s.knownStops(ctx)

@@ -231,8 +231,8 @@ func listBySeq[T any](ctx context.Context, s *Store, p Page, scope, what, select
 }
 
 // listFiltered is listBySeq for the rows that pass a filter that no index serves, nil for
-// none. It looks at so many rows that a page may hold fewer than the limit, or none, and
-// yet not be the last. columns are those of selects by their names.
+// none. It reads a bounded number of rows, so a page may hold fewer than the limit, or none,
+// and yet not be the last. columns are those of selects by their names.
 func listFiltered[T any](
 	ctx context.Context, s *Store, p Page, scope, what, selects string, w *where, column, columns string, filter func(*where), seq func(T) int64,
 ) (l List[T], err error) {

@@ -230,6 +230,6 @@ func readTheDocumentation(browser context.Context, t *testing.T) {
 		if err != nil || over {
 			t.Errorf("at %d px the page scrolls sideways: %v", width, err)
 		}
-		}
+	}
 	b.wantQuiet(t, url)
 }

@@ -22,7 +22,7 @@ func runEvery(
 	ctx context.Context, s *store.Store, every time.Duration, log *slog.Logger, task string, round func(context.Context) error,
 ) error {
 	look := every / 10
-	if s.Engine() == "sqlite" { // there is no other node that may take the turn
+	if s.Engine() == "sqlite" { // one node alone: it takes every turn
 		look = every
 	}
 	work.Every(ctx, look, func(ctx context.Context) {

@@ -32,7 +32,7 @@ func (p *statements) find(query string) (st *sqlx.Stmt, may bool) {
 	return st, st == nil && p.stmts != nil && len(p.stmts) < maxPrepared
 }
 
-// prepare prepares a query. The statement is nil when there is no room to keep it.
+// prepare prepares a query. It returns nil if the pool keeps as many statements as it may.
 func (p *statements) prepare(ctx context.Context, query string) (*sqlx.Stmt, error) {
 	st, err := p.db.PreparexContext(ctx, p.text(query))
 	if err != nil {
