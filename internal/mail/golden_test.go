@@ -91,7 +91,7 @@ func readGolden(t *testing.T, raw []byte) golden {
 		Extracted: extract.CodesAndLinks(m.Subject, m.Text, m.HTML), Automated: m.Automated(false),
 	}
 	if m.Text == "" && m.HTML != "" {
-		g.Shown, g.Reply, g.Snippet = htmltext.Text(m.HTML), reply.TextOfPage(htmltext.Read(m.HTML, 0, htmltext.OnlyVisible, nil), nil), plaintext.Snippet(htmltext.Read(m.HTML, 0, htmltext.OnlyVisible, nil).Plain())
+		g.Shown, g.Reply, g.Snippet = htmltext.Text(m.HTML), reply.TextOfPage(htmltext.Read(m.HTML, 0, htmltext.WithMarks, nil), nil), plaintext.Snippet(htmltext.Read(m.HTML, 0, htmltext.OnlyVisible, nil).Plain())
 	}
 	rep, err := bounce.Read(bytes.NewReader(raw), false, mail.DefaultLimits())
 	if err != nil {

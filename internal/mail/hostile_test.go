@@ -184,7 +184,7 @@ func measure(t *testing.T, raw string) (time.Duration, uint64) {
 	plaintext.Snippet(m.Text)
 	plaintext.FoldForSearch(m.Text)
 	htmltext.Text(m.HTML)
-	reply.TextOfPage(htmltext.Read(m.HTML, 0, htmltext.OnlyVisible, nil), nil)
+	reply.TextOfPage(htmltext.Read(m.HTML, 0, htmltext.WithMarks, nil), nil)
 	reply.NormalizeSubject(m.Subject)
 	return cputime.Used() - start, allocated() - before
 }

@@ -254,23 +254,9 @@ func (t *codeText) namesFile(pos int, l codeLine) bool {
 
 // besideCurrency reports whether a currency sign precedes or follows the token.
 func (t *codeText) besideCurrency(tok codeToken, l codeLine) bool {
-	before := strings.TrimRight(t.text[l.start:tok.start], " ")
-	after := strings.TrimLeft(t.text[tok.end:l.end], " ")
-	if isPlainASCII(before, len(before)-1) && isPlainASCII(after, 0) {
-		return false
-	}
-	for _, sign := range []string{"$", "€", "£", "¥", "₹", "₽", "₩", "₺", "₫", "฿"} {
-		if strings.HasSuffix(before, sign) || strings.HasPrefix(after, sign) {
-			return true
-		}
-	}
-	return false
-}
-
-// isPlainASCII reports whether s[at] is an ASCII character other than "$", or
-// at is out of range.
-func isPlainASCII(s string, at int) bool {
-	return at < 0 || at >= len(s) || s[at] < utf8.RuneSelf && s[at] != '$'
+	before, _ := utf8.DecodeLastRuneInString(strings.TrimRight(t.text[l.start:tok.start], " "))
+	after, _ := utf8.DecodeRuneInString(strings.TrimLeft(t.text[tok.end:l.end], " "))
+	return isCurrency(before) || isCurrency(after)
 }
 
 // addressLen returns the number of leading characters of s that may occur in an

@@ -309,5 +309,10 @@ func hasCurrency(text string) bool {
 	if plaintext.IsASCII(text) {
 		return strings.IndexByte(text, '$') >= 0
 	}
-	return strings.ContainsAny(text, "$€£¥₹₽₩₺₫฿₴₪₦")
+	return strings.IndexFunc(text, isCurrency) >= 0
+}
+
+// isCurrency reports whether r is a currency sign.
+func isCurrency(r rune) bool {
+	return r == '$' || 0xa2 <= r && r <= 0xa5 || 0x20a0 <= r && r <= 0x20cf || r == '฿' || r == '￥'
 }

@@ -141,8 +141,12 @@ func (t *codeText) split() {
 		} else {
 			end += start
 		}
-		if line := strings.TrimLeft(t.text[start:end], " \t\r"); line != "" {
-			t.lines = append(t.lines, codeLine{start: start, end: end, quoted: line[0] == '>'})
+		first := start
+		for first < end && t.text[first] <= ' ' {
+			first++
+		}
+		if first < end {
+			t.lines = append(t.lines, codeLine{start: start, end: end, quoted: t.text[first] == '>'})
 		}
 		start = end + 1
 	}

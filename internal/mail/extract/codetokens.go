@@ -45,17 +45,30 @@ const (
 // findTokens returns the tokens that look like codes, and other numbers, which
 // show what the words near them describe.
 func (t *codeText) findTokens() []codeToken {
-	tokens := make([]codeToken, 0, min(max(16, len(t.lines)), 1<<10))
+	tokens := make([]codeToken, 0, 16)
 	for i := range t.lines {
 		if t.budget.Spent() {
 			break
 		}
-		if t.lines[i].quoted {
-			continue
+		if l := &t.lines[i]; !l.quoted && mayHaveToken(t.text[l.start:l.end]) {
+			tokens = t.lineTokens(i, tokens)
 		}
-		tokens = t.lineTokens(i, tokens)
 	}
 	return tokens
+}
+
+// mayHaveToken reports whether a line has a digit, two capitals in a row, or a hyphen
+// after a letter.
+func mayHaveToken(line string) bool {
+	before := byte(0)
+	for i := range len(line) {
+		kind := byteKind[line[i]]
+		if kind&digitByte != 0 || kind&before&upperByte != 0 || line[i] == '-' && before != 0 {
+			return true
+		}
+		before = kind
+	}
+	return false
 }
 
 func (t *codeText) lineTokens(line int, tokens []codeToken) []codeToken {

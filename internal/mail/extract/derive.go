@@ -37,7 +37,7 @@ func Derive(m *mime.Message, lim mail.Limits) Derived {
 	}
 	d.Safety = safety.Read(m, seen)
 	if d.FromHTML {
-		d.Text = plaintext.Visible(seen.Again(lim.Links, htmltext.WithTargets, lim.Budget).Plain())
+		d.Text = plaintext.Visible(seen.Targets())
 		d.ReplyText = plaintext.Visible(reply.TextOfPage(seen, lim.Budget))
 	} else {
 		d.ReplyText = reply.Text(m.Text, lim.Budget)

@@ -24,7 +24,7 @@ func TestDeriveShowsWhatTheReadersFind(t *testing.T) {
 		want             Derived
 	}{
 		{"a text", replyText, "", Derived{Text: replyText, ReplyText: reply.Text(replyText, nil), Snippet: plaintext.Snippet(replyText)}},
-		{"only HTML", "", page, Derived{Text: htmltext.Text(page), FromHTML: true, ReplyText: reply.TextOfPage(htmltext.Read(page, 0, htmltext.OnlyVisible, nil), nil), Snippet: plaintext.Snippet(htmltext.Read(page, 0, htmltext.OnlyVisible, nil).Plain())}},
+		{"only HTML", "", page, Derived{Text: htmltext.Text(page), FromHTML: true, ReplyText: reply.TextOfPage(htmltext.Read(page, 0, htmltext.WithMarks, nil), nil), Snippet: plaintext.Snippet(htmltext.Read(page, 0, htmltext.OnlyVisible, nil).Plain())}},
 		{"both", replyText, page, Derived{Text: replyText, ReplyText: reply.Text(replyText, nil), Snippet: plaintext.Snippet(replyText)}},
 		{"a blank text beside HTML", " \n", page, Derived{Text: " \n", Snippet: plaintext.Snippet(htmltext.Read(page, 0, htmltext.OnlyVisible, nil).Plain())}},
 		{"nothing", "", "", Derived{}},

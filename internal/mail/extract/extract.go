@@ -59,7 +59,11 @@ type message struct {
 func readMessage(subject, text, html string, lim mail.Limits) (in message) {
 	subject = plaintext.Truncate(subject, maxSubject)
 	if html != "" {
-		in.page = htmltext.Read(html, lim.Links, htmltext.OnlyVisible, lim.Budget)
+		mode := htmltext.OnlyVisible
+		if text == "" {
+			mode |= htmltext.WithTargets | htmltext.WithMarks
+		}
+		in.page = htmltext.Read(html, lim.Links, mode, lim.Budget)
 	}
 	text = joinLinks(text, in.page, lim.Budget)
 	in.codes = readCodes(subject, text, in.page, lim.Budget)

@@ -13,8 +13,16 @@ import (
 // leaves out hidden text, adds the target of each link in angle brackets, and
 // marks quotations with ">".
 func Text(html string) string {
-	return Read(html, mail.DefaultLimits().Links, WithTargets, nil).Plain()
+	return Read(html, mail.DefaultLimits().Links, WithTargets, nil).Targets()
 }
 
 // Plain returns the text with spaces instead of tabs between table cells.
-func (p *Page) Plain() string { return strings.ReplaceAll(string(p.Text), "\t", " ") }
+func (p *Page) Plain() string { return untabbed(p.Text) }
+
+// Targets is Plain with the targets of the links, if Read was asked for them.
+func (p *Page) Targets() string { return untabbed(p.targets) }
+
+// Marked is Plain with the marker lines, if Read was asked for them.
+func (p *Page) Marked() string { return untabbed(p.marked) }
+
+func untabbed(text []byte) string { return strings.ReplaceAll(string(text), "\t", " ") }

@@ -12,7 +12,8 @@ func linearReaders() []lineartest.Reader {
 	return []lineartest.Reader{
 		{Name: "Text", Units: html, Read: func(s string) { Text(s) }},
 		{Name: "Read", Units: html, Short: 4, Read: func(s string) { Read(s, 100, WithMarks, nil) }},
-		{Name: "Page.Again", Units: html[:4], Read: func(s string) { Read(s, 100, OnlyVisible, nil).Again(100, WithTargets, nil) }},
+		{Name: "Page.Targets", Units: html[:4], Read: func(s string) { Read(s, 100, WithTargets, nil).Targets() }},
+		{Name: "Page.Marked", Units: html[:4], Read: func(s string) { Read(s, 100, WithMarks, nil).Marked() }},
 		{Name: "Page.Plain", Units: html, Short: 3, Read: func(s string) { Read(s, 100, OnlyVisible, nil).Plain() }},
 		{Name: "Page.LinkText", Units: html[:4], Read: func(s string) {
 			p := Read("<a href=https://a.example/>"+s, 100, OnlyVisible, nil)

@@ -30,9 +30,7 @@ type Page struct {
 	// hidden.
 	TooComplex bool
 
-	src string
-	// unseen says for each start tag and text of src whether it is hidden.
-	unseen []bool
+	targets, marked []byte // Text with the additions of WithTargets and of WithMarks
 }
 
 // Link is a link with a target.
@@ -44,13 +42,13 @@ type Link struct {
 	label      string // alternative text of its image, or its title
 }
 
-// Mode selects what Read adds to the visible text.
+// Mode selects the texts that Read writes. Page.Text is the first of them.
 type Mode int
 
 const (
-	OnlyVisible Mode = iota
-	WithTargets      // the target of each link after its text
-	WithMarks        // marker lines where an email client put a quotation or signature
+	OnlyVisible Mode = 1 << iota // with the codes in images and input fields
+	WithTargets                  // the target of each link after its text
+	WithMarks                    // marker lines where an email client put a quotation or signature
 )
 
 // LinkText returns the text of the link, or its label.
@@ -68,26 +66,26 @@ func Read(src string, maxLinks int, mode Mode, budget *cpubudget.Budget) *Page {
 	sheet, ok := styleSheet(src)
 	finder := css.NewFinder(sheet, false)
 	finder.Quirks = true
-	p := read(src, maxLinks, mode, budget, finder, nil)
-	p.TooComplex = finder.Complex() || !ok
-	return p
+	r := pageReader{z: html.NewTokenizer(strings.NewReader(src)), maxLinks: maxLinks, mode: mode, hiddenAt: -1, linkAt: -1, finder: finder}
+	for _, m := range []Mode{OnlyVisible, WithTargets, WithMarks} {
+		if m&mode != 0 {
+			r.writers = append(r.writers, &pageWriter{mode: m, buf: make([]byte, 0, len(src)/4+64)})
+		}
+	}
+	r.w = r.writers[0]
+	r.read(budget)
+	r.page.TooComplex = finder.Complex() || !ok
+	return &r.page
 }
 
-// Again is [Read] of the same HTML without finding its hidden text again.
-func (p *Page) Again(maxLinks int, mode Mode, budget *cpubudget.Budget) *Page {
-	return read(p.src, maxLinks, mode, budget, nil, p.unseen)
-}
-
-func read(src string, maxLinks int, mode Mode, budget *cpubudget.Budget, finder *css.Finder, unseen []bool) *Page {
-	r := pageReader{z: html.NewTokenizer(strings.NewReader(src)), maxLinks: maxLinks, mode: mode, hiddenAt: -1, linkAt: -1, finder: finder, known: unseen}
-	r.w.buf = make([]byte, 0, len(src)/4+64)
-	r.page.src = src
+func (r *pageReader) read(budget *cpubudget.Budget) {
+	defer r.end()
 	for !budget.Spent() {
 		switch r.z.Next() {
 		case html.ErrorToken:
 			// io.EOF, or a token that exceeds the tokenizer's limit.
 			if errors.Is(r.z.Err(), io.EOF) || len(r.z.Raw()) == 0 {
-				return r.end()
+				return
 			}
 		case html.TextToken:
 			r.text()
@@ -97,23 +95,17 @@ func read(src string, maxLinks int, mode Mode, budget *cpubudget.Budget, finder 
 			name, _ := r.z.TagName()
 			r.close(atom.Lookup(name))
 		case html.CommentToken:
-			if r.finder != nil {
-				r.hide(withoutTags(r.z.Text()), "comment")
-			}
+			r.hide(withoutTags(r.z.Text()), "comment")
 		case html.DoctypeToken:
-			if r.finder != nil {
-				r.finder.Quirks = false
-			}
+			r.finder.Quirks = false
 		}
 	}
-	return r.end()
 }
 
 // text reads a text.
 func (r *pageReader) text() {
 	why := ""
 	switch {
-	case r.finder == nil:
 	case r.hiddenAt >= 0 && isUnseen(r.stack[len(r.stack)-1]):
 		why = "<" + r.stack[len(r.stack)-1].String() + ">"
 	case r.hiddenAt >= 0 && isUnseen(r.stack[r.hiddenAt]):
@@ -121,9 +113,9 @@ func (r *pageReader) text() {
 	default:
 		why = r.finder.WhyHidden()
 	}
-	if r.isUnseen(why != "") || r.hiddenAt >= 0 {
-		text := r.z.Text()
-		if r.finder != nil && why != "<style>" {
+	text := r.z.Text()
+	if why != "" || r.hiddenAt >= 0 {
+		if why != "<style>" {
 			r.hide(text, why)
 		}
 		if r.linkHides = true; r.linkAt >= 0 && why != "" {
@@ -133,38 +125,33 @@ func (r *pageReader) text() {
 		}
 		return
 	}
-	text := r.z.Text()
-	if r.finder != nil && slices.ContainsFunc(text, func(c byte) bool { return c >= utf8.RuneSelf }) {
+	if slices.ContainsFunc(text, func(c byte) bool { return c >= utf8.RuneSelf }) {
 		r.page.Invisible.Add(string(text))
 	}
-	r.w.text(text, r.pre > 0)
-}
-
-// isUnseen returns whether the current tag or text is hidden: what the finder found, or what
-// was found before.
-func (r *pageReader) isUnseen(found bool) bool {
-	if r.finder != nil {
-		r.page.unseen = append(r.page.unseen, found)
-		return found
+	for _, w := range r.writers {
+		w.text(text, r.pre > 0)
 	}
-	r.at++
-	return r.at > len(r.known) || r.known[r.at-1]
 }
 
 // end finishes the page.
-func (r *pageReader) end() *Page {
+func (r *pageReader) end() {
 	r.endLink()
 	r.page.Text = r.w.buf
-	if r.finder == nil {
-		r.page.unseen = r.known
+	for _, w := range r.writers {
+		switch w.mode {
+		case WithTargets:
+			r.page.targets = w.buf
+		case WithMarks:
+			r.page.marked = w.buf
+		}
 	}
-	return &r.page
 }
 
 // pageReader is the state of Read.
 type pageReader struct {
 	z        *html.Tokenizer
-	w        pageWriter
+	writers  []*pageWriter // of the texts of the page
+	w        *pageWriter   // the first of them
 	page     Page
 	maxLinks int
 	mode     Mode
@@ -173,13 +160,9 @@ type pageReader struct {
 	stack    []atom.Atom // open elements
 	hiddenAt int         // length of stack below the hidden element, or -1
 	linkAt   int         // index of the open link in page.links, or -1
-	quotes   []int       // lengths of stack below the open quotations
 	pre      int         // open <pre>
-	// finder finds hidden text, or is nil: then known says what is hidden, and at is the
-	// number of the next one.
-	finder    *css.Finder
-	known     []bool
-	at        int
+
+	finder    *css.Finder      // of hidden text
 	attrs     []html.Attribute // of the current tag, for the finder
 	linkHides bool             // the open link contains hidden text
 	linkShows bool             // it contains an image
@@ -215,28 +198,27 @@ func (r *pageReader) open() {
 		r.stack = append(r.stack, tag)
 	}
 	if r.hiddenAt >= 0 {
-		r.isUnseen(true)
 		return
 	}
-	found := false
+	hides := false
 	switch {
-	case r.finder == nil:
 	case !void:
 		r.finder.Start(atom.String(name), r.attrs)
 		// What hides the body comes with its own tag.
-		found = isUnseen(tag) || tag != atom.Html && tag != atom.Head && r.finder.HidesAll() != ""
+		hides = isUnseen(tag) || tag != atom.Html && tag != atom.Head && r.finder.HidesAll() != ""
 	case attr.styled:
-		found = r.finder.StartVoid(atom.String(name), r.attrs) != ""
+		hides = r.finder.StartVoid(atom.String(name), r.attrs) != ""
 	}
-	if r.isUnseen(found) {
+	if hides {
 		if !void {
 			r.hiddenAt = below
 		}
 		return
 	}
-	r.w.breakFor(tag)
-	if attr.mark != "" && len(r.quotes) == 0 {
-		r.w.mark(attr.mark)
+	for _, w := range r.writers {
+		if w.breakFor(tag); w.mode == WithMarks && attr.mark != "" && len(w.quotes) == 0 {
+			w.mark(attr.mark)
+		}
 	}
 	r.begin(tag, &attr, below)
 }
@@ -280,20 +262,18 @@ func (r *pageReader) begin(tag atom.Atom, attr *attributes, below int) {
 		if r.linkAt >= 0 && r.page.Links[r.linkAt].label == "" {
 			r.page.Links[r.linkAt].label = attr.label
 		}
-		if r.mode == OnlyVisible && saysCode(attr.label) {
+		if r.w.mode == OnlyVisible && saysCode(attr.label) {
 			r.w.text([]byte(attr.label), false)
 		}
 	case atom.Input:
-		if r.mode == OnlyVisible && !attr.secret && saysCode(attr.value) {
+		if r.w.mode == OnlyVisible && !attr.secret && saysCode(attr.value) {
 			r.w.text([]byte(attr.value), false)
 		}
 	case atom.Pre:
 		r.pre++
 	case atom.Blockquote:
-		// With marks, "The manual says:" introduces a quotation that belongs to the text.
-		if attr.quoted || r.w.endsWithColon() && (r.mode != WithMarks || r.w.endsWithDate()) {
-			r.quotes = append(r.quotes, below)
-			r.w.quote++
+		for _, w := range r.writers {
+			w.openQuote(attr.quoted, below)
 		}
 	}
 }
@@ -303,7 +283,7 @@ func (r *pageReader) attributes(tag atom.Atom) (a attributes) {
 	for more := true; more; {
 		var key, val []byte
 		key, val, more = r.z.TagAttr()
-		if r.finder != nil && r.hiddenAt < 0 && r.finder.Wants(key) {
+		if r.hiddenAt < 0 && r.finder.Wants(key) {
 			r.attrs = append(r.attrs, html.Attribute{Key: atom.String(key), Val: string(val)})
 		}
 		if tag == atom.A && string(key) == "class" {
@@ -333,7 +313,7 @@ func (r *pageReader) attributes(tag atom.Atom) (a attributes) {
 			if tag == atom.Blockquote {
 				val = bytes.ToLower(val)
 				a.quoted = a.quoted || bytes.Contains(val, []byte("cite")) || bytes.Contains(val, []byte("quote"))
-			} else if r.mode == WithMarks && a.mark == "" {
+			} else if r.mode&WithMarks != 0 && a.mark == "" {
 				a.mark = programMark(val)
 			}
 		}
@@ -367,7 +347,9 @@ func (r *pageReader) close(tag atom.Atom) {
 
 func (r *pageReader) breakVisible(tag atom.Atom) {
 	if r.hiddenAt < 0 {
-		r.w.breakFor(tag)
+		for _, w := range r.writers {
+			w.breakFor(tag)
+		}
 	}
 }
 
@@ -385,12 +367,11 @@ func (r *pageReader) cut(n int) {
 	if r.hiddenAt >= n {
 		r.hiddenAt = -1
 	}
-	for r.finder != nil && r.finder.Open() > n {
+	for r.finder.Open() > n {
 		r.finder.End()
 	}
-	for len(r.quotes) > 0 && r.quotes[len(r.quotes)-1] >= n {
-		r.quotes = r.quotes[:len(r.quotes)-1]
-		r.w.quote--
+	for _, w := range r.writers {
+		w.closeQuotes(n)
 	}
 }
 
@@ -430,7 +411,9 @@ func (r *pageReader) endLink() {
 		r.page.Links = r.page.Links[:len(r.page.Links)-1] // no one sees it
 		return
 	}
-	if r.mode == WithTargets && plaintext.IsWebLink(l.Href) && !strings.Contains(l.Href, strings.TrimSpace(string(r.w.buf[l.Start:l.End]))) {
-		r.w.text([]byte(" <"+l.Href+">"), false)
+	for _, w := range r.writers {
+		if w.mode == WithTargets && plaintext.IsWebLink(l.Href) && !strings.Contains(l.Href, strings.TrimSpace(string(r.w.buf[l.Start:l.End]))) {
+			w.text([]byte(" <"+l.Href+">"), false)
+		}
 	}
 }

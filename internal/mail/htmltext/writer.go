@@ -14,9 +14,10 @@ import (
 // lines of their own, separates table cells by tabs and marks quotations as in
 // plain text.
 type pageWriter struct {
-	buf   []byte
-	gap   gap // white space before the next word
-	quote int // depth of quotation
+	mode   Mode // what it adds to the visible text
+	buf    []byte
+	gap    gap   // white space before the next word
+	quotes []int // the number of open elements below each open quotation
 }
 
 // gap is the white space between two words.
@@ -123,8 +124,23 @@ func (w *pageWriter) startWord() {
 const maxQuoteMarks = 10
 
 func (w *pageWriter) startLine() {
-	for range min(w.quote, maxQuoteMarks) {
+	for range min(len(w.quotes), maxQuoteMarks) {
 		w.buf = append(w.buf, "> "...)
+	}
+}
+
+// openQuote opens a quotation if a <blockquote> is marked as one or follows a colon. With
+// marks, "The manual says:" introduces a quotation that belongs to the text.
+func (w *pageWriter) openQuote(quoted bool, below int) {
+	if quoted || w.endsWithColon() && (w.mode != WithMarks || w.endsWithDate()) {
+		w.quotes = append(w.quotes, below)
+	}
+}
+
+// closeQuotes closes the quotations above the first n open elements.
+func (w *pageWriter) closeQuotes(n int) {
+	for len(w.quotes) > 0 && w.quotes[len(w.quotes)-1] >= n {
+		w.quotes = w.quotes[:len(w.quotes)-1]
 	}
 }
 

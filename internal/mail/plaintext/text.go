@@ -80,6 +80,9 @@ func UnixLines(s string) string {
 }
 
 func EndsWithColon(line string) bool {
+	if line == "" || line[len(line)-1] < utf8.RuneSelf {
+		return strings.HasSuffix(line, ":")
+	}
 	line = strings.TrimRight(line, "\u202c\u200f") // bidirectional marks
 	return strings.HasSuffix(line, ":") || strings.HasSuffix(line, "：")
 }

@@ -11,14 +11,13 @@ import (
 // direction. Joiners stay where scripts and emoji need them, and so do the other direction
 // marks.
 func Visible(s string) string {
-	at := strings.IndexFunc(s, hides)
-	if at < 0 {
+	if IsASCII(s) || strings.IndexFunc(s, hides) < 0 {
 		return s
 	}
 	var b strings.Builder
 	b.Grow(len(s))
 	selected := true // no selector may follow
-	for at = 0; at < len(s); {
+	for at := 0; at < len(s); {
 		r, size := utf8.DecodeRuneInString(s[at:])
 		whole := s[at : at+size]
 		at += size

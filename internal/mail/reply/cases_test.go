@@ -39,7 +39,7 @@ func TestReplyCases(t *testing.T) {
 				t.Run(name, func(t *testing.T) {
 					got := Text(text, nil)
 					if strings.HasPrefix(text, "<") {
-						got = TextOfPage(htmltext.Read(text, 0, htmltext.OnlyVisible, nil), nil)
+						got = TextOfPage(htmltext.Read(text, 0, htmltext.WithMarks, nil), nil)
 					}
 					if diff := cmp.Diff(strings.TrimSpace(want), got); diff != "" {
 						t.Errorf("(-want +got)\n%s", diff)

@@ -15,7 +15,7 @@ func FuzzHTMLReply(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, html string) {
 		if utf8.ValidString(html) {
-			mailtest.CheckText(t, "reply", TextOfPage(htmltext.Read(html, 0, htmltext.OnlyVisible, nil), nil))
+			mailtest.CheckText(t, "reply", TextOfPage(htmltext.Read(html, 0, htmltext.WithMarks, nil), nil))
 		}
 	})
 }

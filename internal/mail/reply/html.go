@@ -7,11 +7,10 @@ import (
 	"github.com/postroom/postroom/internal/mail/htmltext"
 )
 
-// TextOfPage is [Text] for the page of an HTML message. It also detects quotations by the
-// elements that email clients use, in any language.
+// TextOfPage is [Text] for the page of an HTML message, read with marks. It also detects
+// quotations by the elements that email clients use, in any language.
 func TextOfPage(page *htmltext.Page, budget *cpubudget.Budget) string {
-	marked := page.Again(0, htmltext.WithMarks, budget).Plain()
-	above, below, found := strings.Cut(marked, htmltext.QuoteMark+"\n")
+	above, below, found := strings.Cut(page.Marked(), htmltext.QuoteMark+"\n")
 	above = withoutMarks(strings.Replace(above, htmltext.SignatureMark+"\n", "-- \n", 1))
 	below = withoutMarks(below)
 	if !found || Text(above, budget) == "" {

@@ -13,7 +13,7 @@ func linearReaders() []lineartest.Reader {
 	html := []string{"x", "<p>", "</div>", "<a href=https://a.example/" + lineartest.Number + ">", "<style>", "<b style='", "<div class=gmail_quote>", ".a" + lineartest.Number + "{color:red}", "<!--", "&amp;", "<blockquote type=cite>"}
 	return []lineartest.Reader{
 		{Name: "Text", Units: text, Read: func(s string) { Text(s, nil) }},
-		{Name: "TextOfPage", Units: html, Read: func(s string) { TextOfPage(htmltext.Read(s, 0, htmltext.OnlyVisible, nil), nil) }},
+		{Name: "TextOfPage", Units: html, Read: func(s string) { TextOfPage(htmltext.Read(s, 0, htmltext.WithMarks, nil), nil) }},
 		{Name: "NormalizeSubject", Units: []string{"Re: ", "Re[2]:", "Fwd: ", "[", "]", " ", "a", "回复："}, Read: func(s string) { NormalizeSubject(s) }},
 		{Name: "HasReplyMark", Units: []string{"Re: ", "Re[2]:", "[", " ", "a", "回复："}, Read: func(s string) { HasReplyMark(s) }},
 		{Name: "IsAnswer", Units: []string{"Re: ", "Re[2]:", "Fwd: ", "[", " ", "a", "回复："}, Read: func(s string) { IsAnswer(s) }},

@@ -5,6 +5,7 @@ package reply
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/postroom/postroom/internal/cpubudget"
 	"github.com/postroom/postroom/internal/mail/plaintext"
@@ -20,7 +21,9 @@ import (
 func Text(text string, budget *cpubudget.Budget) string {
 	r := replyReader{lines: strings.Split(text, "\n"), mayAsk: mayAskAbove(text), budget: budget}
 	for i, line := range r.lines {
-		r.lines[i] = strings.TrimRight(line, " \t\r\u00a0")
+		if line != "" && (line[len(line)-1] <= ' ' || line[len(line)-1] >= utf8.RuneSelf) {
+			r.lines[i] = strings.TrimRight(line, " \t\r\u00a0")
+		}
 	}
 	start, end, kind := r.findQuote()
 	var kept []string

@@ -24,7 +24,7 @@ func linearReaders() []lineartest.Reader {
 			if err != nil {
 				panic(err)
 			}
-			Read(m, htmltext.Read(m.HTML, 100, 0, nil))
+			Read(m, htmltext.Read(m.HTML, 100, htmltext.OnlyVisible, nil))
 		}},
 	}
 }
