@@ -22,7 +22,10 @@ func Read(subject, text, html string, code bool) (c Candidates) {
 	in := readMessage(subject, text, html, mail.DefaultLimits())
 	in.links.code = code
 	for _, p := range in.codes.places {
-		c.Codes = append(c.Codes, Candidate{p.value.value, textParts[p.where-1], codeSigns.of(p, nil), p.vetoOf()})
+		c.Codes = append(c.Codes, Candidate{p.value.value, textParts[p.where-1], codeSigns.of(p, nil), ""})
+	}
+	for _, p := range in.codes.vetoed {
+		c.Codes = append(c.Codes, Candidate{p.tok.value, textParts[p.where-1], nil, p.veto})
 	}
 	for _, l := range in.links.links {
 		where := textParts[inText-1]

@@ -26,6 +26,7 @@ type codeMessage struct {
 	forms           [2][maxForm]int
 	values          map[string]*codeValue
 	places          []*codePlace
+	vetoed          []*codePlace // they do not count for the signs
 }
 
 // maxForm is more than the length of any candidate with rivals of its form.
@@ -90,14 +91,14 @@ func (m *codeMessage) readBody(body string, where textPart, budget *cpubudget.Bu
 // read adds the candidates of a text.
 func (m *codeMessage) read(t *codeText, where textPart) {
 	tokens := t.findTokens()
-	rank, first := 0, len(m.places)
+	rank, first := 0, len(m.places)+len(m.vetoed)
 	for i := range tokens {
 		tok := &tokens[i]
 		if tok.value == "" {
 			m.small = m.small || tok.end-tok.start <= 2 && where != inSubject
 			continue
 		}
-		if len(m.places)-first == maxPlaces || t.budget.Spent() {
+		if len(m.places)+len(m.vetoed)-first == maxPlaces || t.budget.Spent() {
 			break
 		}
 		key := strings.ToUpper(strings.ReplaceAll(tok.value, "-", ""))
@@ -106,6 +107,11 @@ func (m *codeMessage) read(t *codeText, where textPart) {
 			continue
 		}
 		p := newPlace(m, t, tokens, i, where)
+		p.place = t.position(tok)
+		if p.veto = p.vetoOf(); p.veto != "" {
+			m.vetoed = append(m.vetoed, p)
+			continue
+		}
 		if v == nil {
 			v = &codeValue{value: tok.value, order: len(m.values)}
 			m.values[key] = v
@@ -117,7 +123,6 @@ func (m *codeMessage) read(t *codeText, where textPart) {
 		v.nouns += truth(p.hasNoun())
 		v.things += truth(p.hasThing())
 		p.value, p.rank = v, rank-1
-		p.place = t.position(tok)
 		m.places = append(m.places, p)
 	}
 }

@@ -23,7 +23,8 @@ type codePlace struct {
 	i      int
 	where  textPart
 	value  *codeValue
-	rank   int // among the candidates of its part
+	rank   int    // among the candidates of its part
+	veto   string // what rules it out, or ""
 	place  int // where on its line it stands: standsAlone, ...
 
 	before, after [kinds]distance // to the nearest word of each kind

@@ -45,7 +45,7 @@ func (t *codeText) digitToken(tok *codeToken, r codeRun, l codeLine) {
 // digits: a space or a cell border, or a dash between single digits. It returns 0
 // if no digit follows.
 func gapLen(s string, single bool) int {
-	for _, gap := range []string{" ", "\t", "\t-\t", " - "} {
+	for _, gap := range []string{" ", "\t", "\t-\t", " - ", "·"} {
 		if (single || gap != " - ") && len(s) > len(gap) && strings.HasPrefix(s, gap) && plaintext.IsDigit(s[len(gap)]) {
 			return len(gap)
 		}
@@ -275,10 +275,8 @@ func addressLen(s string) (n int, isAddress bool) {
 	return len(s), isAddress
 }
 
-// isYear reports whether s is a year from 1900 to 2099.
-func isYear(s string) bool {
-	return len(s) == 4 && (s[0] == '1' && s[1] == '9' || s[0] == '2' && s[1] == '0')
-}
+// isYear reports whether s is a year from 1950 to 2049.
+func isYear(s string) bool { return len(s) == 4 && "1950" <= s && s <= "2049" }
 
 // isShortDate reports whether s is a date such as "13-11-26", with day and
 // month in either order.

@@ -93,9 +93,6 @@ func (m *Model) addCodes(found *mail.Extraction, in *codeMessage) {
 	list := make([]scored, 0, len(in.values))
 	var numbers []uint16
 	for _, p := range in.places {
-		if p.vetoOf() != "" {
-			continue
-		}
 		numbers = codeSigns.of(p, numbers[:0])
 		list = keepBest(list, at, scored{p.value.value, p.value.order, sum(m.code, numbers)})
 	}
