@@ -80,7 +80,7 @@ type set struct {
 }
 
 // caseWeight is the weight of a message of testdata/codes, which are all hard,
-// contrastWeight that of one that differs from another in one word, and
+// contrastWeight that of one that is meant to confuse, and
 // shapeWeight that of one with another code in it.
 const (
 	caseWeight     = 0.5
@@ -95,7 +95,7 @@ func newSet(root string, messages []labelled.Message) (*set, error) {
 		switch messages[i].Author {
 		case "cases":
 			codes.weight, links.weight = caseWeight, caseWeight
-		case "contrasts":
+		case "contrasts", "services-h":
 			codes.weight, links.weight = contrastWeight, contrastWeight
 		}
 		s.codes, s.links = append(s.codes, codes), append(s.links, links)

@@ -36,6 +36,7 @@ var codeSigns = newTable(append(append([]sign[codePlace]{
 	flag("is after", "a word such as is follows it", func(p *codePlace) bool { return isCopula(p.followedBy()) }),
 	flag("begins sentence", "no word precedes it in its sentence", (*codePlace).beginsSentence),
 	flag("plural", "the noun before it is a plural", (*codePlace).afterPlural),
+	flag("quoted", "it is in quotation marks, with words", (*codePlace).isQuoted),
 	flag("colon above", "the line above ends with a colon", (*codePlace).colonAbove),
 	{name: "nearest", doc: "the kind of the nearest word before it", values: kindNames[1:], of: func(p *codePlace) int {
 		return int(p.nearest[0])
@@ -271,6 +272,25 @@ func (p *codePlace) afterPlural() bool {
 
 func isPlural(noun string) bool {
 	return len(noun) >= len("codes") && noun[len(noun)-1] == 's' && noun[len(noun)-2] != 's'
+}
+
+// quotationMarks are pairs of them. The first may also end a quotation.
+var quotationMarks = [][2]string{{`"`, `"`}, {"“", "”"}, {"„", "“"}, {"«", "»"}, {"「", "」"}, {"『", "』"}}
+
+// isQuoted reports whether quotation marks enclose the token and words before it, as in
+// `a message such as "Your code is 123456"`.
+func (p *codePlace) isQuoted() bool {
+	before, after := p.t.text[p.from:p.tok.start], p.t.text[p.tok.end:p.to]
+	for _, marks := range quotationMarks {
+		at := strings.LastIndex(before, marks[0])
+		if at < 0 || !strings.Contains(after, marks[1]) || marks[0] == marks[1] && strings.Count(before, marks[0])%2 == 0 {
+			continue
+		}
+		if words := before[at+len(marks[0]):]; hasLetter(words) && !strings.Contains(words, marks[1]) {
+			return true
+		}
+	}
+	return false
 }
 
 // hasNoun reports whether a noun for a code is near the token in its sentence,

@@ -102,8 +102,9 @@ func joinLinks(text string, p *htmltext.Page, budget *cpubudget.Budget) string {
 			if !first && strings.Contains(text[end:end+n], "://") || len(link)+n > plaintext.MaxURL {
 				break
 			}
+			tail := !first && isTail(link, text[end:end+n], text[end+n:])
 			link, end = link+text[end:end+n], end+n
-			if known := plaintext.URLLen(link); !first && (whole[plaintext.CleanHref(link[:known])] || opensLink(text[:start]) && strings.HasPrefix(text[end:], ">")) {
+			if known := plaintext.URLLen(link); tail || !first && (whole[plaintext.CleanHref(link[:known])] || opensLink(text[:start]) && strings.HasPrefix(text[end:], ">")) {
 				joined.WriteString(text[done:start] + link)
 				done, pos = end, end
 				break
@@ -119,6 +120,13 @@ func joinLinks(text string, p *htmltext.Page, budget *cpubudget.Budget) string {
 		return text
 	}
 	return joined.String() + text[done:]
+}
+
+// isTail reports whether a line is the rest of a link: the link ends within its path or
+// query, and the line is one random token.
+func isTail(link, line, after string) bool {
+	return strings.IndexByte("/=&?-_%", link[len(link)-1]) >= 0 && hasSecret(strings.ToLower(line)) &&
+		strings.HasPrefix(strings.TrimLeft(after+"\n", " \t\r"), "\n")
 }
 
 // opensLink reports whether a text ends with what opens a link in angle brackets
