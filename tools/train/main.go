@@ -84,8 +84,8 @@ type set struct {
 // shapeWeight that of one with another code in it.
 const (
 	caseWeight     = 0.5
-	contrastWeight = 0.15
-	shapeWeight    = 0.5
+	contrastWeight = 0.1
+	shapeWeight    = 0.6
 )
 
 func newSet(root string, messages []labelled.Message) (*set, error) {
@@ -95,7 +95,7 @@ func newSet(root string, messages []labelled.Message) (*set, error) {
 		switch messages[i].Author {
 		case "cases":
 			codes.weight, links.weight = caseWeight, caseWeight
-		case "contrasts", "services-h":
+		case "contrasts":
 			codes.weight, links.weight = contrastWeight, contrastWeight
 		}
 		s.codes, s.links = append(s.codes, codes), append(s.links, links)
