@@ -424,7 +424,9 @@ const mailboxByAddress = `
 // installation. It returns ErrNotFound without an inbox, or if the inbox with that
 // address is deleted.
 func (s *Store) MailboxByAddress(ctx context.Context, owner int64, address, catchAll string) (Mailbox, error) {
-	return readOne[Mailbox](ctx, s, "inbox", mailboxByAddress, address, owner, catchAll)
+	var m Mailbox
+	err := s.read.Row(ctx, mailboxByAddress, []any{address, owner, catchAll}, &m.Seq, &m.AccountID, &m.ID, &m.Status, &m.ExpiresAt)
+	return m, s.wrap(err, "inbox")
 }
 
 // SuspendInbox makes an inbox, of any account, refuse mail and sending until

@@ -202,6 +202,8 @@ func (m *Message) safetyLevel() mail.SafetyLevel {
 
 // history is what an account has received from a sender before.
 type history struct {
+	account int64
+	inbox   string  // its address
 	address bool    // something from the address
 	domain  *string // nil for nothing from the domain, or the domain that this one resembles
 	usedAt  int64   // when the domain was last noted, in microseconds
@@ -219,31 +221,44 @@ func (h *preparedMessage) fromDomain() string {
 	return "@" + plaintext.Site(h.msg.FromEmail[strings.LastIndexByte(h.msg.FromEmail, '@')+1:])
 }
 
-// rate completes the safety facts of a received message by the history of its sender, puts the
-// message into quarantine if its inbox says so, and returns the rows that note the sender.
-func (s *Store) rate(ctx context.Context, tx *sqlx.Tx, h *preparedMessage, known history, now Time) (rows []newRow, err error) {
+// rate completes the safety facts of a received message by the history of its sender, and makes
+// the rows that note the sender. It comes before the transaction: comparing domains takes long
+// enough to hold up others. Two messages of a new sender at once are both first contacts.
+func (s *Store) rate(ctx context.Context, h *preparedMessage, now Time) error {
+	const q = `SELECT account_id, address,
+		EXISTS (SELECT 1 FROM correspondents c WHERE c.account_id = i.account_id AND c.address = $2),
+		(SELECT resembles FROM correspondents c WHERE c.account_id = i.account_id AND c.address = $3),
+		coalesce((SELECT used_at FROM correspondents c WHERE c.account_id = i.account_id AND c.address = $3), 0) FROM inboxes i WHERE i.seq = $1`
 	c, from := h.msg.Content, h.msg.FromEmail
 	if h.facts == nil || h.msg.Direction != DirectionIn {
-		return nil, nil
+		return nil
+	}
+	domain := h.fromDomain()
+	var known history
+	err := s.read.Row(ctx, q, []any{h.msg.InboxSeq, hash64(from), hash64(domain)}, &known.account, &known.inbox, &known.address, &known.domain, &known.usedAt)
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("inbox %d: %w", h.msg.InboxSeq, ErrNotFound)
+	}
+	if err != nil {
+		return s.wrap(err, "history of the sender")
 	}
 	facts := *h.facts
 	facts.Automated, facts.FirstContact = h.msg.Automated, !known.address
 	facts.Unauthenticated = c.Auth == nil || c.Auth.V.DMARC != "pass" && c.Auth.V.Internal != "pass"
 	met := func(address, domain, resembles string) {
-		rows = append(rows, newRow{intoCorrespondents, []any{h.msg.AccountID, hash64(address), domain, resembles, now.UnixMicro()}, noteAgain})
+		h.met = append(h.met, newRow{intoCorrespondents, []any{known.account, hash64(address), domain, resembles, now.UnixMicro()}, noteAgain})
 	}
 	if !known.address && from != "" {
 		met(from, "", "")
 	}
-	domain := h.fromDomain()
 	switch {
 	case known.domain != nil:
 		if facts.LookAlike = *known.domain; facts.LookAlike == "" && h.authenticated() && now.UnixMicro()-known.usedAt > noteEvery.Microseconds() {
 			met(domain, domain[1:], "")
 		}
 	case len(domain) > 1:
-		if facts.LookAlike, err = s.lookAlike(ctx, tx, h, domain[1:]); err != nil {
-			return nil, err
+		if facts.LookAlike, err = s.lookAlike(ctx, known, domain[1:], from); err != nil {
+			return err
 		}
 		// A forger must not make a domain known.
 		if facts.LookAlike != "" || h.authenticated() {
@@ -255,14 +270,8 @@ func (s *Store) rate(ctx context.Context, tx *sqlx.Tx, h *preparedMessage, known
 	}
 	facts.Rate()
 	text, err := json.Marshal(facts)
-	if err != nil {
-		return nil, errIn("write safety facts", err)
-	}
 	c.Safety, h.safety = &JSON[mail.Safety]{V: facts}, string(text)
-	if h.inbox.quarantine != "" && facts.Level.AtLeast(h.inbox.quarantine) {
-		h.msg.Status = MessageQuarantined
-	}
-	return rows, nil
+	return errIn("write safety facts", err)
 }
 
 // maxCompared is how many domains of each kind a new one is compared with.
@@ -271,18 +280,15 @@ const maxCompared = 1000
 // lookAlike returns the domain that a new domain resembles: one of the account, one that its
 // latest messages went to, or one of those that write to it on most days. It returns an empty
 // string if there is none. A stranger can change only the last of them, and only slowly.
-func (s *Store) lookAlike(ctx context.Context, tx *sqlx.Tx, h *preparedMessage, domain string) (string, error) {
+func (s *Store) lookAlike(ctx context.Context, known history, domain, from string) (string, error) {
 	const q = `SELECT domain FROM (SELECT domain FROM domains WHERE account_id = $1 ORDER BY seq DESC LIMIT $2) d
 		UNION ALL SELECT domain FROM (SELECT DISTINCT r.domain FROM recipients r JOIN (SELECT seq FROM messages
 			WHERE account_id = $1 AND direction = 'out' AND inbox_seq IS NOT NULL ORDER BY created_at DESC LIMIT $2) m ON m.seq = r.message_seq LIMIT $2) w
 		UNION ALL SELECT domain FROM (SELECT domain FROM correspondents WHERE account_id = $1 AND domain <> '' AND resembles = ''
 			ORDER BY days DESC, used_at DESC LIMIT $2) c`
-	var known []string
-	if err := s.prepared.Select(ctx, tx, &known, q, h.msg.AccountID, maxCompared); err != nil {
-		return "", errIn("known domains", err)
-	}
-	known = append(known, h.inbox.address[strings.LastIndexByte(h.inbox.address, '@')+1:])
-	return safety.LookAlike(domain, h.msg.FromEmail[strings.LastIndexByte(h.msg.FromEmail, '@')+1:], known), nil
+	domains, err := readAll[string](ctx, s, "known domains", q, known.account, maxCompared)
+	domains = append(domains, known.inbox[strings.LastIndexByte(known.inbox, '@')+1:])
+	return safety.LookAlike(domain, from[strings.LastIndexByte(from, '@')+1:], domains), err
 }
 
 // mayBeAuthentic reports whether the sender of a received message was not authenticated
