@@ -59,20 +59,18 @@ const (
 // loosen, it returns ErrLoosens for an entry that lets mail pass that did not before.
 func (s *Store) CreateListEntry(ctx context.Context, e ListEntry, mayLoosen bool, once *Once) (ListEntry, error) {
 	const (
-		lock  = `SELECT seq FROM accounts WHERE seq = $1`
-		add   = `INSERT INTO lists (account_id, inbox_seq, id, direction, action, pattern, created_by, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
-		found = `SELECT ` + listColumns + listTables + ` WHERE l.account_id = $1 AND l.inbox_seq = $2 AND l.direction = $3 AND l.action = $4 AND l.pattern = $5`
+		written = `account_id, inbox_seq, id, direction, action, pattern, created_by, created_at`
+		found   = `SELECT ` + listColumns + listTables + ` WHERE l.account_id = $1 AND l.inbox_seq = $2 AND l.direction = $3 AND l.action = $4 AND l.pattern = $5`
 	)
-	var out ListEntry
-	err := s.inTx(ctx, "create list entry", func(tx *sqlx.Tx) error {
-		var account int64
+	e.ID, e.CreatedAt = NewID("lst_", s.now()), NewTime(s.now())
+	return transact(ctx, s, "create list entry", func(tx *sqlx.Tx) (ListEntry, error) {
 		// Two entries at once could each be the first that allows.
-		if err := tx.GetContext(ctx, &account, lock+s.engine.LockRow(), e.AccountID); err != nil {
-			return err
+		if err := s.lockAccount(ctx, tx, e.AccountID); err != nil {
+			return e, err
 		}
 		all, err := readLists(ctx, tx, []int64{e.AccountID}, e.Direction)
 		if err != nil {
-			return err
+			return e, err
 		}
 		same := slices.ContainsFunc(all, func(o ListEntry) bool {
 			return o.InboxSeq == e.InboxSeq && o.Action == e.Action && o.Pattern == e.Pattern
@@ -80,22 +78,21 @@ func (s *Store) CreateListEntry(ctx context.Context, e ListEntry, mayLoosen bool
 		switch {
 		case same:
 		case !mayLoosen && loosens(all, e):
-			return ErrLoosens
+			return e, ErrLoosens
 		case len(all) >= maxListEntries:
-			return ErrTooManyListEntries
+			return e, ErrTooManyListEntries
 		default:
-			now := s.now()
-			if _, err := tx.ExecContext(ctx, add, e.AccountID, e.InboxSeq, NewID("lst_", now), e.Direction, e.Action, e.Pattern, e.CreatedBy, NewTime(now)); err != nil {
-				return err
-			}
+			_, err = insertRow(ctx, tx, "lists", written, e)
 		}
-		out = ListEntry{}
-		if err := tx.GetContext(ctx, &out, found, e.AccountID, e.InboxSeq, e.Direction, e.Action, e.Pattern); err != nil {
-			return err
+		if err != nil {
+			return e, err
 		}
-		return s.cacheResponse(ctx, tx, once, out.ID, out)
+		out, err := getOne[ListEntry](ctx, tx, found, e.AccountID, e.InboxSeq, e.Direction, e.Action, e.Pattern)
+		if err == nil {
+			err = s.cacheResponse(ctx, tx, once, out.ID, out)
+		}
+		return out, err
 	})
-	return out, err
 }
 
 // loosens reports whether an entry for one inbox, added to all entries of its
@@ -142,19 +139,14 @@ func (s *Store) ListEntries(ctx context.Context, accountID int64, inboxIDs []str
 // only inboxes whose entries the caller may delete.
 func (s *Store) DeleteListEntry(ctx context.Context, accountID int64, inboxIDs []string, id string) error {
 	const find = `SELECT ` + listColumns + listTables + ` WHERE l.account_id = $1 AND l.id = $2`
-	return s.inTx(ctx, "delete list entry", func(tx *sqlx.Tx) error {
-		var e ListEntry
-		if err := tx.GetContext(ctx, &e, find, accountID, id); err != nil {
-			return s.wrap(err, "list entry "+id)
-		}
-		if inboxIDs != nil && !slices.Contains(inboxIDs, deref(e.InboxID)) {
-			return fmt.Errorf("list entry %s: %w", id, ErrNotFound)
-		}
-		if err := oneRow("list entry "+id, ErrNotFound)(tx.ExecContext(ctx, `DELETE FROM lists WHERE seq = $1`, e.Seq)); err != nil {
-			return err
-		}
-		return s.dropCachedResponses(ctx, tx, id)
-	})
+	e, err := readOne[ListEntry](ctx, s, "list entry "+id, find, accountID, id)
+	if err == nil && inboxIDs != nil && !slices.Contains(inboxIDs, deref(e.InboxID)) {
+		err = fmt.Errorf("list entry %s: %w", id, ErrNotFound)
+	}
+	if err != nil {
+		return err
+	}
+	return s.deleteRow(ctx, "list entry", "lists", accountID, id)
 }
 
 // ListError means that a list does not let a received message pass.
@@ -440,14 +432,15 @@ func (sup *Suppression) event(typ EventType) newEvent {
 // when it was about marketing alone and sup is about all mail. With once, the
 // response is cached too.
 func (s *Store) Suppress(ctx context.Context, sup Suppression, once *Once) (Suppression, error) {
-	var out Suppression
-	err := s.inTx(ctx, "suppress", func(tx *sqlx.Tx) error {
-		var events []newEvent
-		var err error
-		if out, events, err = s.suppress(ctx, tx, sup); err != nil {
-			return err
+	out, err := transact(ctx, s, "suppress", func(tx *sqlx.Tx) (Suppression, error) {
+		out, events, err := s.suppress(ctx, tx, sup)
+		if err == nil {
+			err = s.insertEvents(ctx, tx, events)
 		}
-		return errors.Join(s.insertEvents(ctx, tx, events), s.cacheResponse(ctx, tx, once, out.ID, out))
+		if err == nil {
+			err = s.cacheResponse(ctx, tx, once, out.ID, out)
+		}
+		return out, err
 	})
 	s.told(err)
 	return out, err
@@ -500,26 +493,22 @@ func (s *Store) ListSuppressions(ctx context.Context, accountID int64, spellings
 func (s *Store) DeleteSuppression(ctx context.Context, accountID int64, spellings ...string) (Suppression, error) {
 	w := conditions("account_id = ?", accountID)
 	w.in("email_fold", spellings)
-	var deleted []Suppression
-	err := s.inTx(ctx, "delete suppression", func(tx *sqlx.Tx) error {
-		deleted = nil
-		if err := tx.SelectContext(ctx, &deleted, `DELETE FROM suppressions`+w.sql()+` RETURNING `+suppressionColumns, w.args...); err != nil {
-			return err
+	sup, err := transact(ctx, s, "delete suppression", func(tx *sqlx.Tx) (sup Suppression, err error) {
+		deleted, err := getAll[Suppression](ctx, tx, `DELETE FROM suppressions`+w.sql()+` RETURNING `+suppressionColumns, w.args...)
+		switch {
+		case err != nil:
+			return sup, err
+		case len(deleted) == 0:
+			return sup, sql.ErrNoRows
 		}
-		var events []newEvent
 		for _, sup := range deleted {
-			events = append(events, sup.event(EventSuppressionDeleted))
 			if err := s.dropCachedResponses(ctx, tx, sup.ID); err != nil {
-				return err
+				return sup, err
 			}
 		}
-		if len(deleted) == 0 {
-			return sql.ErrNoRows
-		}
-		return s.insertEvents(ctx, tx, events)
+		gone := each(deleted, func(sup Suppression) newEvent { return sup.event(EventSuppressionDeleted) })
+		return deleted[0], s.insertEvents(ctx, tx, gone)
 	})
-	if s.told(err); err != nil {
-		return Suppression{}, err
-	}
-	return deleted[0], nil
+	s.told(err)
+	return sup, err
 }
