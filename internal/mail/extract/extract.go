@@ -21,9 +21,9 @@ const (
 // How much a candidate must lead by. A lead of one means that the model takes it
 // for e times as likely.
 const (
-	listLead = one / 2     // a code of Codes, over "no code here"
+	listLead = one * 2 / 5 // a code of Codes, over "no code here"
 	listLag  = 2 * one     // a code of Codes may lag behind the best one by this much
-	otpLead  = one * 3 / 4 // the OTP, over "no code here"
+	otpLead  = one * 3 / 5 // the OTP, over "no code here"
 	linkLead = 0           // the action link, over "no action link here"
 )
 
