@@ -91,9 +91,9 @@ AXE := internal/web/testdata/axe
 # generate and check-generated: the contract and what is made from it.
 -include contract.mk
 
-# What the tests need is built without C, so that tests and programs share what is
-# compiled. Only the race detector needs C.
-build test vet clients bin/withpg bin/gotest bin/test/postroom $(GORELEASER) $(VERSITYGW) $(HELM) $(PEBBLE): export CGO_ENABLED := 0
+# All is built without C, so that tests and programs share what is compiled. Only the race
+# detector needs C.
+export CGO_ENABLED := 0
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -159,8 +159,8 @@ SOAK ?= 20m
 soak: bin/withpg ## run three nodes under load and faults for SOAK (20m), and see that no mail is stuck
 	exec env POSTROOM_TEST_SOAK=$(SOAK) bin/withpg -fsync -- go test -tags faults -count=1 -v -timeout 0 -run TestSoak ./internal/faults
 
-rounds: bin/withpg ## repeat what races, and what is hostile, by the thousand
-	exec bin/withpg -- go test -tags faults -count=1 -p 1 -timeout 90m $(ARGS) ./handlers ./store ./smtp/... ./internal/webhook ./internal/web
+rounds: bin/withpg bin/test/postroom ## repeat what races, and what is hostile, by the thousand
+	exec env $(TEST_PROGRAM) bin/withpg -- go test -tags faults -count=1 -p 1 -timeout 90m $(ARGS) ./handlers ./store ./smtp/... ./internal/webhook ./internal/web ./contract
 
 site: ## write the documentation as a static site into dist/site
 	go run ./tools/site dist/site

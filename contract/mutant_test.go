@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"encoding/json"
+	"hash/crc32"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,18 +13,20 @@ import (
 
 // TestMutants changes each request example in every place. A mutant that
 // violates the contract must get 400. A valid one must not, unless a listed
-// rule applies. None may get 500.
+// rule applies. None may get 500. `make rounds` sends all of them on both databases.
 func TestMutants(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e storetest.Engine) {
 		w := newWorld(t, start(t, e, newChecker(t), "POSTROOM_RATE_LIMITS=off"))
 		book := newRuleBook(bodyRules)
 		var total tally
 		w.eachBody(t, func(t *testing.T, op *contractcheck.Operation) {
-			n := w.tryMutants(t, book, op)
+			n := w.tryMutants(t, e, book, op)
 			t.Logf("%+v", n)
 			total.add(n)
 		})
-		book.wantAllNeeded(t)
+		if allMutants {
+			book.wantAllNeeded(t)
+		}
 		t.Logf("%d mutants: %d break the contract; %d do not; a rule refuses %d of these",
 			total.broken+total.valid, total.broken, total.valid, total.byRule)
 	})
@@ -41,7 +44,7 @@ func (n *tally) add(more tally) {
 	n.byRule += more.byRule
 }
 
-func (w *world) tryMutants(t *testing.T, book *ruleBook, op *contractcheck.Operation) tally {
+func (w *world) tryMutants(t *testing.T, e storetest.Engine, book *ruleBook, op *contractcheck.Operation) tally {
 	t.Helper()
 	var n tally
 	breaker := newMutator()
@@ -53,6 +56,9 @@ func (w *world) tryMutants(t *testing.T, book *ruleBook, op *contractcheck.Opera
 			c.body = m.body
 			valid := w.valid(t, c)
 			if valid && m.where == "timeout" { // the response would come when it is over
+				continue
+			}
+			if !allMutants && !sampled(e, op, m) {
 				continue
 			}
 			a := w.send(t, c)
@@ -76,6 +82,13 @@ func (w *world) tryMutants(t *testing.T, book *ruleBook, op *contractcheck.Opera
 		}
 	}
 	return n
+}
+
+// sampled reports whether `make test` sends a mutant to the program on an engine: half of
+// the mutants go to one of both, the same ones in each run.
+func sampled(e storetest.Engine, op *contractcheck.Operation, m mutant) bool {
+	sum := crc32.ChecksumIEEE([]byte(op.OperationID + " " + m.where + " " + m.what))
+	return sum%4 == map[storetest.Engine]uint32{storetest.SQLite: 0, storetest.PostgreSQL: 1}[e]
 }
 
 // names reports whether an error names the location of a fault, or one above or

@@ -12,4 +12,5 @@ const (
 	sendBudget      = 50
 	forgedLinks     = 50_000
 	stopRounds      = 20
+	eachDoorAlone   = true
 )

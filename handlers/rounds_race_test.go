@@ -13,4 +13,5 @@ const (
 	sendBudget      = 20
 	forgedLinks     = 1000
 	stopRounds      = 1
+	eachDoorAlone   = false
 )

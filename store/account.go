@@ -70,15 +70,13 @@ func (s *Store) ResumeAccount(ctx context.Context, id string) error {
 		forget = `DELETE FROM send_counts WHERE account_id = $1 AND (kind IN ('tried', 'hard') OR kind LIKE 'marked%')`
 	)
 	return s.inTx(ctx, "resume account", func(tx *sqlx.Tx) error {
-		var seq int64
-		err := tx.GetContext(ctx, &seq, resume, id)
+		seq, err := getOne[int64](ctx, tx, resume, id)
 		if errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("account %s: %w", id, ErrState)
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			_, err = tx.ExecContext(ctx, forget, seq)
 		}
-		_, err = tx.ExecContext(ctx, forget, seq)
 		return err
 	})
 }
@@ -113,24 +111,13 @@ func (s *Store) Bootstrap(ctx context.Context, name string, key Key, user *First
 
 // CreateAccount creates an account without keys.
 func (s *Store) CreateAccount(ctx context.Context, name string) (Account, error) {
-	var a Account
-	err := s.inTx(ctx, "create account", func(tx *sqlx.Tx) error {
-		var err error
-		a, err = s.insertAccount(ctx, tx, name)
-		return err
-	})
-	return a, err
+	return transact(ctx, s, "create account", func(tx *sqlx.Tx) (Account, error) { return s.insertAccount(ctx, tx, name) })
 }
 
 func (s *Store) insertAccount(ctx context.Context, tx *sqlx.Tx, name string) (Account, error) {
-	const q = `
-		INSERT INTO accounts (id, name, created_at)
-		VALUES ($1, $2, $3)
-		RETURNING ` + accountColumns
+	const q = `INSERT INTO accounts (id, name, created_at) VALUES ($1, $2, $3) RETURNING ` + accountColumns
 	now := s.now()
-	var a Account
-	err := tx.GetContext(ctx, &a, q, NewID("acc_", now), name, NewTime(now))
-	return a, err
+	return getOne[Account](ctx, tx, q, NewID("acc_", now), name, NewTime(now))
 }
 
 // NoticeAccount returns the account that notices of this installation are sent by. It
@@ -140,25 +127,23 @@ func (s *Store) NoticeAccount(ctx context.Context) (accountID int64, err error) 
 		find  = `SELECT a.seq FROM settings s JOIN accounts a ON a.id = s.value WHERE s.name = 'notice account'`
 		claim = `INSERT INTO settings (name, value) VALUES ('notice account', $1) ON CONFLICT (name) DO NOTHING`
 		plan  = `UPDATE accounts SET plan = $2 WHERE seq = $1`
+		what  = "account for notices"
 	)
-	err = s.read.GetContext(ctx, &accountID, find)
-	if !errors.Is(err, sql.ErrNoRows) {
-		return accountID, s.wrap(err, "account for notices")
+	if accountID, err = readOne[int64](ctx, s, what, find); !errors.Is(err, ErrNotFound) {
+		return accountID, err
 	}
-	err = s.inTx(ctx, "create the account for notices", func(tx *sqlx.Tx) error {
+	accountID, err = transact(ctx, s, what, func(tx *sqlx.Tx) (int64, error) {
 		a, err := s.insertAccount(ctx, tx, "Notices of Postroom")
-		if err != nil {
-			return err
+		if err == nil {
+			err = oneRow(what, ErrState)(tx.ExecContext(ctx, claim, a.ID))
 		}
-		if err := oneRow("account for notices", ErrState)(tx.ExecContext(ctx, claim, a.ID)); err != nil {
-			return err
+		if err == nil {
+			_, err = tx.ExecContext(ctx, plan, a.Seq, PlanSelfHosted)
 		}
-		accountID = a.Seq
-		_, err = tx.ExecContext(ctx, plan, a.Seq, PlanSelfHosted)
-		return err
+		return a.Seq, err
 	})
 	if errors.Is(err, ErrState) { // another node was faster
-		err = s.wrap(s.read.GetContext(ctx, &accountID, find), "account for notices")
+		return readOne[int64](ctx, s, what, find)
 	}
 	return accountID, err
 }
@@ -173,8 +158,7 @@ func (s *Store) lockBootstrap(ctx context.Context, tx *sqlx.Tx) error {
 	if err := oneRow("first account", ErrState)(tx.ExecContext(ctx, claim)); err != nil {
 		return err
 	}
-	var n int
-	err := tx.GetContext(ctx, &n, count)
+	n, err := getOne[int](ctx, tx, count)
 	if err == nil && n > 0 {
 		err = fmt.Errorf("first account: %w", ErrState)
 	}
@@ -266,10 +250,6 @@ func (p Plan) check(u acceptedSends, n int64, now time.Time) *Refused {
 	refused.Retry, refused.Never = ends, p.Monthly > 0 && n > p.Monthly || p.Daily > 0 && n > p.Daily
 	return refused
 }
-
-const (
-// The watch reads the days of watchDays; resuming forgets what it counted.
-)
 
 // toSend returns the number of recipients to send to.
 func (m *Message) toSend() (n int64) {

@@ -29,6 +29,9 @@ type Contact struct {
 }
 
 const (
+	oneContact  = `SELECT ` + contactColumns + ` FROM contacts WHERE account_id = $1 AND id = $2`
+	saveContact = `UPDATE contacts SET email = :email, email_fold = :email_fold, first_name = :first_name, last_name = :last_name,
+		metadata = :metadata, tags = :tags, updated_at = :updated_at WHERE seq = :seq`
 	contactWritten = `account_id, id, email, email_fold, first_name, last_name, metadata, tags, created_at, updated_at`
 	contactColumns = `seq, ` + contactWritten
 )
@@ -37,20 +40,16 @@ const (
 // Metadata and Tags, and returns it as stored. With once, the response is cached
 // too. It returns ErrContactExists if the address is another contact's.
 func (s *Store) CreateContact(ctx context.Context, c Contact, once *Once) (Contact, error) {
-	var out []Contact
-	err := s.inTx(ctx, "create contact", func(tx *sqlx.Tx) (err error) {
-		if out, err = s.insertContact(ctx, tx, c); err != nil {
-			return err
+	return transact(ctx, s, "create contact", func(tx *sqlx.Tx) (Contact, error) {
+		out, err := s.insertContact(ctx, tx, c)
+		if err != nil {
+			return c, err
 		}
 		if len(out) == 0 {
-			return s.taken(ctx, tx, "address "+c.Email, ErrContactExists, once)
+			return c, s.taken(ctx, tx, "address "+c.Email, ErrContactExists, once)
 		}
-		return s.cacheResponse(ctx, tx, once, out[0].ID, out[0])
+		return out[0], s.cacheResponse(ctx, tx, once, out[0].ID, out[0])
 	})
-	if err != nil {
-		return Contact{}, err
-	}
-	return out[0], nil
 }
 
 // insertContact returns the contact as stored, or none if another one has the address.
@@ -67,8 +66,7 @@ func (s *Store) insertContact(ctx context.Context, tx *sqlx.Tx, c Contact) (out 
 
 // Contact returns the account's contact.
 func (s *Store) Contact(ctx context.Context, accountID int64, id string) (Contact, error) {
-	const q = `SELECT ` + contactColumns + ` FROM contacts WHERE account_id = $1 AND id = $2`
-	return readOne[Contact](ctx, s, "contact", q, accountID, id)
+	return readOne[Contact](ctx, s, "contact", oneContact, accountID, id)
 }
 
 // ListContacts returns a page of the account's contacts, newest first; with an
@@ -86,43 +84,23 @@ func (s *Store) ListContacts(ctx context.Context, accountID int64, emailFold str
 // metadata and tags. It returns ErrContactExists if the address is another
 // contact's.
 func (s *Store) UpdateContact(ctx context.Context, accountID int64, id string, edit func(*Contact)) (Contact, error) {
-	const q = `SELECT ` + contactColumns + ` FROM contacts WHERE account_id = $1 AND id = $2`
-	var c Contact
-	err := s.inTx(ctx, "update contact", func(tx *sqlx.Tx) error {
-		c = Contact{}
-		if err := tx.GetContext(ctx, &c, q+s.engine.LockRow(), accountID, id); err != nil {
-			return err
-		}
-		edit(&c)
-		c.UpdatedAt = NewTime(s.now())
-		err := s.saveContact(ctx, tx, c)
+	return transact(ctx, s, "update contact", func(tx *sqlx.Tx) (Contact, error) {
+		c, err := editRow(ctx, s, tx, oneContact, []any{accountID, id}, func(c *Contact) error {
+			edit(c)
+			c.UpdatedAt = NewTime(s.now())
+			return nil
+		}, saveContact)
 		if s.engine.Fault(err) == engine.Duplicate {
-			return fmt.Errorf("address %s: %w", c.Email, ErrContactExists)
+			err = fmt.Errorf("address %s: %w", c.Email, ErrContactExists)
 		}
-		return err
+		return c, err
 	})
-	return c, err
-}
-
-func (s *Store) saveContact(ctx context.Context, tx *sqlx.Tx, c Contact) error {
-	const q = `
-		UPDATE contacts
-		   SET email = $2, email_fold = $3, first_name = $4, last_name = $5, metadata = $6, tags = $7, updated_at = $8
-		 WHERE seq = $1`
-	_, err := s.prepared.Exec(ctx, tx, q, c.Seq, c.Email, c.EmailFold, c.FirstName, c.LastName, c.Metadata, c.Tags, c.UpdatedAt)
-	return err
 }
 
 // DeleteContact deletes the contact permanently, and the cached response that
 // contains it. It returns ErrNotFound if the account has no contact with this id.
 func (s *Store) DeleteContact(ctx context.Context, accountID int64, id string) error {
-	const q = `DELETE FROM contacts WHERE account_id = $1 AND id = $2`
-	return s.inTx(ctx, "delete contact", func(tx *sqlx.Tx) error {
-		if err := oneRow("contact "+id, ErrNotFound)(tx.ExecContext(ctx, q, accountID, id)); err != nil {
-			return err
-		}
-		return s.dropCachedResponses(ctx, tx, id)
-	})
+	return s.deleteRow(ctx, "contact", "contacts", accountID, id)
 }
 
 // ContactInput is one of a batch of contacts.
@@ -143,23 +121,20 @@ type ContactCounts struct {
 // response is cached too: of a ContactCounts.
 func (s *Store) UpsertContacts(ctx context.Context, accountID int64, in []ContactInput, once *Once) (ContactCounts, error) {
 	in = lastOfEach(in)
-	var counts ContactCounts
-	err := s.inTx(ctx, "upsert contacts", func(tx *sqlx.Tx) error {
-		counts = ContactCounts{}
+	return transact(ctx, s, "upsert contacts", func(tx *sqlx.Tx) (counts ContactCounts, err error) {
 		for _, i := range in {
 			created, err := s.upsertContact(ctx, tx, accountID, i)
 			switch {
 			case err != nil:
-				return err
+				return counts, err
 			case created:
 				counts.Created++
 			default:
 				counts.Updated++
 			}
 		}
-		return s.cacheResponse(ctx, tx, once, "", counts)
+		return counts, s.cacheResponse(ctx, tx, once, "", counts)
 	})
-	return counts, err
 }
 
 // lastOfEach returns the last input of each address, in the order of the
@@ -184,7 +159,8 @@ func (s *Store) upsertContact(ctx context.Context, tx *sqlx.Tx, accountID int64,
 			c := found[0]
 			i.Edit(&c)
 			c.Email, c.UpdatedAt = i.Email, NewTime(s.now())
-			return false, s.saveContact(ctx, tx, c)
+			_, err := tx.NamedExecContext(ctx, saveContact, c)
+			return false, err
 		}
 		c := Contact{Metadata: JSON[json.RawMessage]{V: json.RawMessage(`{}`)}, Tags: JSON[Labels]{V: Labels{}}}
 		i.Edit(&c)

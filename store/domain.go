@@ -41,8 +41,11 @@ type Domain struct {
 	Keys []DomainKey `db:"-"` // oldest first
 }
 
-const domainColumns = `seq, account_id, id, domain, token, status, records, pending_since, degraded_at, next_check_at,
-	verified_at, created_at`
+const (
+	domainColumns = `seq, account_id, id, domain, token, status, records, pending_since, degraded_at, next_check_at,
+		verified_at, created_at`
+	oneDomain = `SELECT ` + domainColumns + ` FROM domains WHERE account_id = $1 AND id = $2`
+)
 
 // CreateDomain stores a pending domain of AccountID, Name and Token with its
 // keys, and returns it as stored. It returns ErrDomainTaken if the account has it
@@ -54,36 +57,31 @@ func (s *Store) CreateDomain(ctx context.Context, d Domain, keys []DKIMKey, once
 		ON CONFLICT (account_id, domain) DO NOTHING
 		RETURNING ` + domainColumns
 	now := s.now()
-	var out []Domain
-	err := s.inTx(ctx, "create domain", func(tx *sqlx.Tx) error {
-		out = nil
-		err := tx.SelectContext(ctx, &out, q, d.AccountID, NewID("dom_", now), d.Name, d.Token, NewTime(now), NewTime(now.Add(checkSoon)))
-		if err != nil {
-			return err
+	return transact(ctx, s, "create domain", func(tx *sqlx.Tx) (Domain, error) {
+		out, err := getAll[Domain](ctx, tx, q, d.AccountID, NewID("dom_", now), d.Name, d.Token, NewTime(now), NewTime(now.Add(checkSoon)))
+		switch {
+		case err != nil:
+			return d, err
+		case len(out) == 0:
+			return d, s.taken(ctx, tx, "domain "+d.Name, ErrDomainTaken, once)
 		}
-		if len(out) == 0 {
-			return s.taken(ctx, tx, "domain "+d.Name, ErrDomainTaken, once)
+		if err := s.addDomainKeys(ctx, tx, out, keys); err != nil {
+			return d, err
 		}
-		if err := s.addDomainKeys(ctx, tx, &out[0], keys); err != nil {
-			return err
-		}
-		return s.cacheResponse(ctx, tx, once, out[0].ID, out[0])
+		return out[0], s.cacheResponse(ctx, tx, once, out[0].ID, out[0])
 	})
-	if err != nil {
-		return Domain{}, err
-	}
-	return out[0], nil
 }
 
 // Domain returns the account's domain.
 func (s *Store) Domain(ctx context.Context, accountID int64, id string) (Domain, error) {
-	const q = `SELECT ` + domainColumns + ` FROM domains WHERE account_id = $1 AND id = $2`
-	rows := make([]Domain, 1)
-	err := s.read.GetContext(ctx, &rows[0], q, accountID, id)
-	if err == nil {
-		err = readDomainKeys(ctx, s.read, rows)
+	rows, err := readAll[Domain](ctx, s, "domain", oneDomain, accountID, id)
+	switch {
+	case err != nil:
+		return Domain{}, err
+	case len(rows) == 0:
+		return Domain{}, fmt.Errorf("domain: %w", ErrNotFound)
 	}
-	return rows[0], s.wrap(err, "domain")
+	return rows[0], s.wrap(readDomainKeys(ctx, s.read, rows), "domain")
 }
 
 // HasDomain reports whether the account has added the domain with that name.
@@ -114,8 +112,7 @@ func (s *Store) WildcardOwner(ctx context.Context, names []string) (accountID in
 // transaction.
 func (s *Store) lockDomain(ctx context.Context, tx *sqlx.Tx, accountID int64, name string) error {
 	const q = `SELECT seq FROM domains WHERE account_id = $1 AND domain = $2 AND status = 'verified'`
-	var seq int64
-	err := tx.GetContext(ctx, &seq, q+s.engine.LockRow(), accountID, name)
+	_, err := getOne[int64](ctx, tx, q+s.engine.LockRow(), accountID, name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("domain %s: %w", name, ErrDomainNotVerified)
 	}
@@ -137,36 +134,28 @@ func (s *Store) ListDomains(ctx context.Context, accountID int64, p Page) (List[
 // some inboxes are suspended and the domain is still there.
 func (s *Store) DeleteDomain(ctx context.Context, accountID int64, id string) error {
 	const (
-		read    = `SELECT ` + domainColumns + ` FROM domains WHERE account_id = $1 AND id = $2`
 		suspend = `UPDATE inboxes SET status = 'suspended', updated_at = $3 WHERE seq IN
 			(SELECT seq FROM inboxes WHERE account_id = $1 AND seq > $4 AND domain = $2 AND status = 'active' ORDER BY seq LIMIT $5)
 			RETURNING seq`
 		remove = `DELETE FROM domains WHERE seq = $1` // its keys go with it
 	)
-	var some []int64
-	for after, done := int64(0), false; !done; {
-		err := s.inTx(ctx, "delete domain", func(tx *sqlx.Tx) error {
-			var d Domain
-			if err := tx.GetContext(ctx, &d, read+s.engine.LockRow(), accountID, id); err != nil {
-				return err
+	for after := int64(0); ; {
+		some, err := transact(ctx, s, "delete domain", func(tx *sqlx.Tx) ([]int64, error) {
+			d, err := getOne[Domain](ctx, tx, oneDomain+s.engine.LockRow(), accountID, id)
+			if err != nil {
+				return nil, err
 			}
-			some = nil
-			if err := tx.SelectContext(ctx, &some, suspend, accountID, d.Name, NewTime(s.now()), after, sweepBatch); err != nil {
-				return fmt.Errorf("suspend inboxes: %w", err)
+			some, err := getAll[int64](ctx, tx, suspend, accountID, d.Name, NewTime(s.now()), after, sweepBatch)
+			if err != nil || len(some) == sweepBatch {
+				return some, errIn("suspend inboxes", err)
 			}
-			if len(some) == sweepBatch {
-				return nil
-			}
-			return execAll(ctx, tx, []statement{{dropResponses, []any{d.ID}}, {remove, []any{d.Seq}}})
+			return some, execAll(ctx, tx, []statement{{dropResponses, []any{d.ID}}, {remove, []any{d.Seq}}})
 		})
-		if err != nil {
+		if err != nil || len(some) < sweepBatch {
 			return err
 		}
-		if done = len(some) < sweepBatch; !done {
-			after = slices.Max(some)
-		}
+		after = slices.Max(some)
 	}
-	return nil
 }
 
 // ReturnHost is the name below a domain that return paths are in when its SPF
@@ -174,21 +163,17 @@ func (s *Store) DeleteDomain(ctx context.Context, accountID int64, id string) er
 // domain is not verified for the account.
 func (s *Store) ReturnHost(ctx context.Context, accountID int64, name string) (string, error) {
 	const q = `SELECT records FROM domains WHERE domain = $1 AND account_id = $2 AND status = 'verified'`
-	var d Domain
-	err := s.read.GetContext(ctx, &d, q, name, accountID)
-	if errors.Is(err, sql.ErrNoRows) {
+	d, err := readOne[Domain](ctx, s, "domain", q, name, accountID)
+	if errors.Is(err, ErrNotFound) {
 		return "", nil
-	}
-	if err != nil {
-		return "", s.wrap(err, "domain")
 	}
 	host := "bounces." + name
 	for _, kind := range []string{"SPF", "RETURN_PATH"} {
 		if d.Lookup(DomainRecord{Kind: kind, Name: host}).Status != RecordVerified {
-			return "", nil
+			return "", err
 		}
 	}
-	return host, nil
+	return host, err
 }
 
 // How long a domain may wait for its records, or be without one, and how often
@@ -257,15 +242,13 @@ func (s *Store) ClaimDomains(ctx context.Context, limit int) ([]Domain, error) {
 	q := `WITH due AS MATERIALIZED (
 			SELECT seq FROM domains WHERE next_check_at <= $1 ORDER BY next_check_at LIMIT $3` + s.engine.SkipLocked() + `)
 		UPDATE domains SET next_check_at = $2 WHERE seq IN (SELECT seq FROM due) RETURNING ` + domainColumns
-	var rows []Domain
-	err := s.inTx(ctx, "claim domains", func(tx *sqlx.Tx) error {
-		rows = nil
-		if err := tx.SelectContext(ctx, &rows, q, NewTime(now), NewTime(now.Add(checkSoon)), limit); err != nil {
-			return err
+	return transact(ctx, s, "claim domains", func(tx *sqlx.Tx) ([]Domain, error) {
+		rows, err := getAll[Domain](ctx, tx, q, NewTime(now), NewTime(now.Add(checkSoon)), limit)
+		if err == nil {
+			err = readDomainKeys(ctx, tx, rows)
 		}
-		return readDomainKeys(ctx, tx, rows)
+		return rows, err
 	})
-	return rows, err
 }
 
 // RecordCheck keeps what a look-up of all records of d found, and what follows
@@ -277,43 +260,34 @@ func (s *Store) RecordCheck(ctx context.Context, d Domain, found []DomainRecord,
 		// All that ask for the name: they are checked one after the other, so
 		// that one gets it.
 		claims = `SELECT ` + domainColumns + ` FROM domains WHERE domain = $1 ORDER BY seq`
-		save   = `UPDATE domains SET status = $2, records = $3, pending_since = $4, degraded_at = $5, next_check_at = $6, verified_at = $7
-			WHERE seq = $1`
+		save   = `UPDATE domains SET status = :status, records = :records, pending_since = :pending_since, degraded_at = :degraded_at,
+			next_check_at = :next_check_at, verified_at = :verified_at WHERE seq = :seq`
 	)
-	var rows []Domain
-	var lost []DomainRecord
-	err := s.inTx(ctx, "record a look-up", func(tx *sqlx.Tx) error {
-		var all []Domain
-		if err := tx.SelectContext(ctx, &all, claims+s.engine.LockRow(), d.Name); err != nil {
-			return err
+	d, err := transact(ctx, s, "record a look-up", func(tx *sqlx.Tx) (Domain, error) {
+		all, err := getAll[Domain](ctx, tx, claims+s.engine.LockRow(), d.Name)
+		if err != nil {
+			return d, err
 		}
 		i := slices.IndexFunc(all, func(o Domain) bool { return o.Seq == d.Seq })
 		if i < 0 {
-			return fmt.Errorf("domain %s: %w", d.ID, ErrNotFound)
+			return d, fmt.Errorf("domain %s: %w", d.ID, ErrNotFound)
 		}
-		rows = all[i : i+1]
-		if err := readDomainKeys(ctx, tx, rows); err != nil {
-			return err
+		if err := readDomainKeys(ctx, tx, all[i:i+1]); err != nil {
+			return d, err
 		}
 		taken := slices.ContainsFunc(all, func(o Domain) bool { return o.Seq != d.Seq && o.Status == DomainVerified })
-		now, one := NewTime(s.now()), &rows[0]
-		var err error
+		now, one := NewTime(s.now()), all[i]
 		if one.Keys, err = s.noteKeys(ctx, tx, one.Keys, foundSelectors(found), now); err != nil {
-			return err
+			return d, err
 		}
-		lost = one.recordLookup(found, taken, asked, now)
-		if _, err := tx.ExecContext(ctx, save, one.Seq, one.Status, one.Records, one.PendingSince, one.DegradedAt, one.NextCheckAt, one.VerifiedAt); err != nil {
-			return err
+		lost := one.recordLookup(found, taken, asked, now)
+		if _, err := tx.NamedExecContext(ctx, save, one); err != nil {
+			return d, err
 		}
-		return s.domainEvent(ctx, tx, *one, found, lost)
+		return one, s.domainEvent(ctx, tx, one, found, lost)
 	})
-	if err != nil {
-		return Domain{}, err
-	}
-	if len(lost) > 0 {
-		s.changed([]topic{{kind: topicEvents}, {kind: topicWebhooks}}, 1)
-	}
-	return rows[0], nil
+	s.told(err)
+	return d, err
 }
 
 func foundSelectors(found []DomainRecord) map[string]bool {
@@ -451,39 +425,43 @@ func readDomainKeys(ctx context.Context, db sqlx.ExtContext, rows []Domain) erro
 	return nil
 }
 
-// addDomainKeys stores keys of d and reads them back.
-func (s *Store) addDomainKeys(ctx context.Context, tx *sqlx.Tx, d *Domain, keys []DKIMKey) error {
-	n, err := s.insertDKIMKeys(ctx, tx, &d.Seq, nil, keys)
+// addDomainKeys stores keys of a domain and reads them back.
+func (s *Store) addDomainKeys(ctx context.Context, tx *sqlx.Tx, one []Domain, keys []DKIMKey) error {
+	n, err := s.insertDKIMKeys(ctx, tx, &one[0].Seq, nil, keys)
+	if err == nil && n < len(keys) {
+		err = errors.New("a selector is in use")
+	}
 	if err != nil {
-		return fmt.Errorf("insert DKIM keys: %w", err)
+		return errIn("insert DKIM keys", err)
 	}
-	if n < len(keys) {
-		return errors.New("insert DKIM keys: a selector is in use")
-	}
-	rows := []Domain{*d}
-	err = readDomainKeys(ctx, tx, rows)
-	*d = rows[0]
-	return err
+	return readDomainKeys(ctx, tx, one)
 }
 
 // RotateKeys adds the keys that are to follow those of the domain: each signs once
 // it is found published. ErrState while earlier ones wait for that.
 func (s *Store) RotateKeys(ctx context.Context, accountID int64, id string, keys []DKIMKey) (Domain, error) {
-	const q = `SELECT ` + domainColumns + ` FROM domains WHERE account_id = $1 AND id = $2`
-	rows := make([]Domain, 1)
-	err := s.inTx(ctx, "rotate keys", func(tx *sqlx.Tx) error {
-		if err := tx.GetContext(ctx, &rows[0], q+s.engine.LockRow(), accountID, id); err != nil {
-			return err
+	return transact(ctx, s, "rotate keys", func(tx *sqlx.Tx) (Domain, error) {
+		d, err := getOne[Domain](ctx, tx, oneDomain+s.engine.LockRow(), accountID, id)
+		one := []Domain{d}
+		if err == nil {
+			err = readDomainKeys(ctx, tx, one)
 		}
-		if err := readDomainKeys(ctx, tx, rows); err != nil {
-			return err
+		if err == nil {
+			err = errWaits(d.Name, one[0].Keys)
 		}
-		if slices.ContainsFunc(rows[0].Keys, DomainKey.Waits) {
-			return fmt.Errorf("keys of %s wait to be published: %w", rows[0].Name, ErrState)
+		if err == nil {
+			err = s.addDomainKeys(ctx, tx, one, keys)
 		}
-		return s.addDomainKeys(ctx, tx, &rows[0], keys)
+		return one[0], err
 	})
-	return rows[0], err
+}
+
+// errWaits is an ErrState while one of the keys waits to be published.
+func errWaits(domain string, keys []DomainKey) error {
+	if slices.ContainsFunc(keys, DomainKey.Waits) {
+		return fmt.Errorf("keys of %s wait to be published: %w", domain, ErrState)
+	}
+	return nil
 }
 
 // noteKeys keeps what a look-up found of the keys of a domain, oldest first: those
@@ -526,19 +504,11 @@ func (s *Store) noteKeys(ctx context.Context, tx *sqlx.Tx, keys []DomainKey, fou
 // DKIMKey is one private signing key of a domain. Private is PKCS #8 DER and is
 // sealed in the database.
 type DKIMKey struct {
-	Domain    string
-	Selector  string
-	Algorithm string // "rsa" or "ed25519"
-	Public    string // what stands in p= of its record (RFC 6376 section 3.6.1)
-	Private   []byte
-}
-
-type dkimRow struct {
 	Domain    string `db:"domain"`
 	Selector  string `db:"selector"`
-	Algorithm string `db:"algorithm"`
-	Public    string `db:"public"`
-	Sealed    []byte `db:"sealed"`
+	Algorithm string `db:"algorithm"` // "rsa" or "ed25519"
+	Public    string `db:"public"`    // what stands in p= of its record (RFC 6376 section 3.6.1)
+	Private   []byte `db:"sealed"`
 }
 
 func dkimLabel(domain, selector string) string { return "dkim/" + domain + "/" + selector }
@@ -587,19 +557,14 @@ func (s *Store) DKIMKeys(ctx context.Context, accountID int64, domain string) ([
 		WHERE k.domain = $1 AND k.found_at IS NOT NULL AND k.retired_at IS NULL
 			AND (k.domain_seq IS NULL AND $2 = 0 OR d.account_id = $2 AND d.status = 'verified')
 		ORDER BY k.seq`
-	rows, err := readAll[dkimRow](ctx, s, "DKIM keys", q, domain, accountID)
-	if err != nil {
-		return nil, err
-	}
-	keys := make([]DKIMKey, 0, len(rows))
-	for _, r := range rows {
-		private, err := s.seal.Open(dkimLabel(r.Domain, r.Selector), r.Sealed)
-		if err != nil {
-			return nil, fmt.Errorf("DKIM key %s of %s: %w", r.Selector, r.Domain, err)
+	keys, err := readAll[DKIMKey](ctx, s, "DKIM keys", q, domain, accountID)
+	for i := range keys {
+		k := &keys[i]
+		if k.Private, err = s.seal.Open(dkimLabel(k.Domain, k.Selector), k.Private); err != nil {
+			return nil, fmt.Errorf("DKIM key %s of %s: %w", k.Selector, k.Domain, err)
 		}
-		keys = append(keys, DKIMKey{r.Domain, r.Selector, r.Algorithm, r.Public, private})
 	}
-	return keys, nil
+	return keys, err
 }
 
 const installKeys = `SELECT ` + domainKeyColumns + ` FROM dkim_keys WHERE domain_seq IS NULL AND domain = $1 ORDER BY seq`
@@ -615,8 +580,8 @@ func (s *Store) InstallKeys(ctx context.Context, domain string) ([]DomainKey, er
 // signs once it is found published. ErrState while earlier ones wait for that.
 func (s *Store) RotateInstallKeys(ctx context.Context, domain string, keys []DKIMKey) error {
 	return s.changeInstallKeys(ctx, domain, func(tx *sqlx.Tx, have []DomainKey) error {
-		if slices.ContainsFunc(have, DomainKey.Waits) {
-			return fmt.Errorf("keys of %s wait to be published: %w", domain, ErrState)
+		if err := errWaits(domain, have); err != nil {
+			return err
 		}
 		n, err := s.insertDKIMKeys(ctx, tx, nil, nil, keys)
 		if err == nil && n < len(keys) {
@@ -637,8 +602,8 @@ func (s *Store) RecordInstallKeys(ctx context.Context, domain string, found map[
 
 func (s *Store) changeInstallKeys(ctx context.Context, domain string, change func(*sqlx.Tx, []DomainKey) error) error {
 	return s.inTx(ctx, "keys of the mail domain", func(tx *sqlx.Tx) error {
-		var have []DomainKey
-		if err := tx.SelectContext(ctx, &have, installKeys+s.engine.LockRow(), domain); err != nil {
+		have, err := getAll[DomainKey](ctx, tx, installKeys+s.engine.LockRow(), domain)
+		if err != nil {
 			return err
 		}
 		return change(tx, have)

@@ -17,7 +17,7 @@ import (
 func TestDraftWritersNeverMeetALock(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		s := storetest.OpenConfig(t, cfg)
+		s := storetest.OpenConfig(t, patient(cfg))
 		before := deadlocks(t, cfg)
 		account := storetest.Account(t, s).Seq
 		var workers sync.WaitGroup

@@ -56,7 +56,7 @@ func sendDue(t *testing.T, s *store.Store, in store.Inbox, d store.Draft) (store
 // nothing was sent or counted.
 func TestApproveUndoAndEditHaveOneOutcome(t *testing.T) {
 	t.Parallel()
-	const rounds, workers = 1000, 20
+	const rounds, workers = undoRounds, 20
 	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -184,9 +185,12 @@ var NotExported = notExported
 // PostgresWriters is how many shared transactions are under way on PostgreSQL.
 const PostgresWriters = postgresWriters
 
+// lastRow is the row that Write last said it locks: each time another one.
+var lastRow atomic.Int64
+
 // Write runs do in a transaction that others may share.
 func (s *Store) Write(ctx context.Context, do func(*sqlx.Tx) error) error {
-	return s.wrap(s.committer.write(ctx, 1, do), "write")
+	return s.wrap(s.committer.write(ctx, lastRow.Add(1), do), "write")
 }
 
 // WaitingWrites is how many functions wait to share a transaction.

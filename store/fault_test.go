@@ -48,7 +48,7 @@ func TestCloseLeavesNoGoroutine(t *testing.T) { //nolint:paralleltest // see abo
 func TestManyWritersNeverMeetALock(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		s := storetest.OpenConfig(t, cfg)
+		s := storetest.OpenConfig(t, patient(cfg))
 		before := deadlocks(t, cfg)
 		account := storetest.Account(t, s).Seq
 		inboxes := make([]store.Inbox, 10)

@@ -93,53 +93,46 @@ func (s *Store) CreateInbox(ctx context.Context, in Inbox, once *Once) (Inbox, e
 	if in.Aliases.V == nil {
 		in.Aliases.V = []string{}
 	}
-	var out []Inbox
-	err := s.inTx(ctx, "create inbox", func(tx *sqlx.Tx) error {
-		out = nil
-		if err := s.lockAddresses(ctx, tx, len(in.Aliases.V) > 0 || in.CatchAll); err != nil {
-			return err
+	further := len(in.Aliases.V) > 0 || in.CatchAll
+	return transact(ctx, s, "create inbox", func(tx *sqlx.Tx) (Inbox, error) {
+		err := s.lockAddresses(ctx, tx, further)
+		if err == nil && in.OnOwnDomain {
+			err = s.lockDomain(ctx, tx, in.AccountID, in.Domain)
 		}
-		if in.OnOwnDomain {
-			if err := s.lockDomain(ctx, tx, in.AccountID, in.Domain); err != nil {
-				return err
-			}
+		if err != nil {
+			return in, err
 		}
-		err := tx.SelectContext(ctx, &out, q, in.AccountID, NewID("ibx_", now), in.Address, in.Name, in.Domain, in.DisplayName,
+		rows, err := getAll[Inbox](ctx, tx, q, in.AccountID, NewID("ibx_", now), in.Address, in.Name, in.Domain, in.DisplayName,
 			in.SendPolicy, in.RetentionDays, in.Metadata, in.ExpiresAt, NewTime(now), in.Limits, in.Aliases, in.CatchAll, in.owner(), in.Quarantine)
 		if err != nil {
-			return err
+			return in, err
 		}
-		if len(out) == 0 {
-			return s.taken(ctx, tx, "address "+in.Address, ErrAddressTaken, once)
+		if len(rows) == 0 {
+			return in, s.taken(ctx, tx, "address "+in.Address, ErrAddressTaken, once)
 		}
-		if len(in.Aliases.V) > 0 || in.CatchAll {
-			out[0].OnOwnDomain = in.OnOwnDomain
-			if err := s.saveAddresses(ctx, tx, out[0]); err != nil {
-				return err
-			}
+		out := rows[0]
+		if further {
+			out.OnOwnDomain = in.OnOwnDomain
+			err = s.saveAddresses(ctx, tx, out)
 		}
-		if err := s.countInbox(ctx, tx, in.AccountID); err != nil {
-			return err
+		if err == nil {
+			err = s.countInbox(ctx, tx, in.AccountID)
 		}
-		return s.cacheResponse(ctx, tx, once, out[0].ID, out[0])
+		if err == nil {
+			err = s.cacheResponse(ctx, tx, once, out.ID, out)
+		}
+		return out, err
 	})
-	if err != nil {
-		return Inbox{}, err
-	}
-	return out[0], nil
 }
 
 // countInbox counts a new inbox of the account, if its plan has room for it.
 func (s *Store) countInbox(ctx context.Context, tx *sqlx.Tx, accountID int64) error {
 	const q = `UPDATE accounts SET inboxes = inboxes + 1 WHERE seq = $1 RETURNING ` + accountColumns
-	var a Account
-	if err := tx.GetContext(ctx, &a, q, accountID); err != nil {
-		return fmt.Errorf("count inbox: %w", err)
-	}
-	if p := s.Plan(a); p.Inboxes > 0 && a.Inboxes > p.Inboxes {
+	a, err := getOne[Account](ctx, tx, q, accountID)
+	if p := s.Plan(a); err == nil && p.Inboxes > 0 && a.Inboxes > p.Inboxes {
 		return refuse(RuleInboxes, "", "the plan %s has %d inboxes", p.Name, p.Inboxes)
 	}
-	return nil
+	return errIn("count inbox", err)
 }
 
 // taken is the error for a name that cannot be had: exists, unless it was
@@ -224,48 +217,34 @@ func (s *Store) InboxesLike(ctx context.Context, accountID int64, text string, l
 	return readAll[Inbox](ctx, s, "inboxes", q, accountID, "%"+escapeLike(storable(strings.ToLower(text)))+"%", limit)
 }
 
-// UpdateInbox lets edit change the inbox and saves display name, send policy,
-// retention, metadata, expiry, limits and further addresses. An error of edit changes nothing and is
-// returned unchanged.
+// UpdateInbox lets edit change the inbox and saves display name, send policy, retention,
+// metadata, expiry, limits and further addresses. An error of edit changes nothing.
 func (s *Store) UpdateInbox(ctx context.Context, accountID int64, id string, edit func(*Inbox) error) (Inbox, error) {
 	const save = `
-		UPDATE inboxes
-		   SET display_name = $2, send_policy = $3, retention_days = $4, metadata = $5, expires_at = $6, updated_at = $7, limits = $8,
-		       aliases = $9, catch_all = $10, quarantine = $11
-		 WHERE seq = $1`
-	var in Inbox
-	var refused error
-	err := s.inTx(ctx, "update inbox", func(tx *sqlx.Tx) error {
-		var err error
-		if in, err = s.lockInbox(ctx, tx, accountID, id); err != nil {
-			return err
-		}
-		before, old := in.Bounds(), in
-		learned := before != nil && before.NewRecipientsPerDay != nil
-		if refused = edit(&in); refused != nil {
-			return refused
-		}
-		if l := in.Bounds(); l != nil && l.NewRecipientsPerDay != nil && !learned {
-			if err := s.learnRecipients(ctx, tx, in); err != nil {
+		UPDATE inboxes SET display_name = :display_name, send_policy = :send_policy, retention_days = :retention_days,
+			metadata = :metadata, expires_at = :expires_at, updated_at = :updated_at, limits = :limits, aliases = :aliases,
+			catch_all = :catch_all, quarantine = :quarantine WHERE seq = :seq`
+	return transact(ctx, s, "inbox "+id, func(tx *sqlx.Tx) (Inbox, error) {
+		var old Inbox
+		in, err := editRow(ctx, s, tx, oneInbox, []any{accountID, id}, func(in *Inbox) error {
+			old = *in
+			if err := edit(in); err != nil {
 				return err
 			}
-		}
-		in.UpdatedAt = NewTime(s.now())
-		_, err = tx.ExecContext(ctx, save, in.Seq, in.DisplayName, in.SendPolicy, in.RetentionDays, in.Metadata, in.ExpiresAt, in.UpdatedAt, in.Limits,
-			in.Aliases, in.CatchAll, in.Quarantine)
+			in.UpdatedAt = NewTime(s.now())
+			if in.Bounds().limitsNew() && !old.Bounds().limitsNew() {
+				return s.learnRecipients(ctx, tx, *in)
+			}
+			return nil
+		}, save)
 		if err != nil || in.CatchAll == old.CatchAll && slices.Equal(in.Aliases.V, old.Aliases.V) {
-			return err
+			return in, err
 		}
-		return s.saveAddresses(ctx, tx, in)
+		return in, s.saveAddresses(ctx, tx, in)
 	})
-	switch {
-	case refused != nil:
-		return Inbox{}, refused
-	case err != nil:
-		return Inbox{}, err
-	}
-	return in, nil
 }
+
+func (l *Limits) limitsNew() bool { return l != nil && l.NewRecipientsPerDay != nil }
 
 // owner is the account whose domain the inbox is on, or 0 for the domain that all
 // accounts share.
@@ -329,44 +308,41 @@ func (s *Store) saveAddresses(ctx context.Context, tx *sqlx.Tx, in Inbox) error 
 		add    = `INSERT INTO inbox_addresses (owner, address, inbox_seq) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`
 		holder = `SELECT i.id, i.address FROM inbox_addresses a JOIN inboxes i ON i.seq = a.inbox_seq WHERE a.owner = $1 AND a.address = $2`
 	)
-	if err := s.lockAddresses(ctx, tx, true); err != nil {
+	err := s.lockAddresses(ctx, tx, true)
+	if err == nil && in.OnOwnDomain {
+		err = s.lockDomain(ctx, tx, in.AccountID, in.Domain)
+	}
+	if err == nil {
+		err = freeAddresses(ctx, tx, in)
+	}
+	if err != nil {
 		return err
-	}
-	if in.OnOwnDomain {
-		if err := s.lockDomain(ctx, tx, in.AccountID, in.Domain); err != nil {
-			return err
-		}
-	}
-	if err := freeAddresses(ctx, tx, in); err != nil {
-		return err
-	}
-	insert := func(address string) (added bool, err error) {
-		n, err := affected(tx.ExecContext(ctx, add, in.owner(), address, in.Seq))
-		return n == 1, err
 	}
 	for i, alias := range in.Aliases.V {
 		address := alias + "@" + in.Domain
-		added, err := insert(address)
+		added, err := affected(tx.ExecContext(ctx, add, in.owner(), address, in.Seq))
 		if err != nil {
 			return err
 		}
-		var others int // counted after insert, which waits while an inbox frees the address
-		if err := tx.GetContext(ctx, &others, exists, address, in.owner(), in.AccountID); err != nil {
+		// Counted after the insert, which waits while an inbox frees the address.
+		others, err := getOne[int](ctx, tx, exists, address, in.owner(), in.AccountID)
+		if err != nil {
 			return err
 		}
-		if others > 0 || !added {
+		if others > 0 || added == 0 {
 			return &TakenError{Param: fmt.Sprintf("aliases[%d]", i), Text: address + " is or was in use"}
 		}
 	}
 	if !in.CatchAll {
 		return nil
 	}
-	added, err := insert(CatchAllOf(in.Domain))
-	if err != nil || added {
+	all := CatchAllOf(in.Domain)
+	added, err := affected(tx.ExecContext(ctx, add, in.owner(), all, in.Seq))
+	if err != nil || added > 0 {
 		return err
 	}
-	var other Inbox
-	if err := tx.GetContext(ctx, &other, holder, in.owner(), CatchAllOf(in.Domain)); err != nil {
+	other, err := getOne[Inbox](ctx, tx, holder, in.owner(), all)
+	if err != nil {
 		return err
 	}
 	return &TakenError{Param: "catch_all", Text: fmt.Sprintf("inbox %s (%s) is the catch-all inbox of %s", other.ID, other.Address, in.Domain)}
@@ -380,18 +356,17 @@ func (s *Store) DeleteInbox(ctx context.Context, accountID int64, id string) (In
 		count = `UPDATE accounts SET inboxes = inboxes - 1 WHERE seq = $1`
 		event = `INSERT INTO events (account_id, inbox_seq, id, type, test_mode, data, created_at) VALUES ($1, $2, $3, $4, false, '{}', $5)`
 	)
-	var in Inbox
-	err := s.inTx(ctx, "delete inbox", func(tx *sqlx.Tx) error {
-		var err error
-		if in, err = s.lockInbox(ctx, tx, accountID, id); err != nil {
-			return err
+	in, err := transact(ctx, s, "delete inbox", func(tx *sqlx.Tx) (Inbox, error) {
+		in, err := s.lockInbox(ctx, tx, accountID, id)
+		if err == nil {
+			err = freeAddresses(ctx, tx, in)
+		}
+		if err != nil {
+			return in, err
 		}
 		in.Status, in.UpdatedAt = InboxDeleted, NewTime(s.now())
-		if err := freeAddresses(ctx, tx, in); err != nil {
-			return err
-		}
 		// The event comes last, since it holds up the log of events until the commit.
-		return execAll(ctx, tx, []statement{
+		return in, execAll(ctx, tx, []statement{
 			{q, []any{in.Seq, in.UpdatedAt}}, {count, []any{in.AccountID}}, {dropResponses, []any{in.ID}},
 			{event, []any{in.AccountID, in.Seq, NewLongID("evt_", in.UpdatedAt.Time), EventInboxDeleted, in.UpdatedAt}},
 		})
@@ -411,8 +386,7 @@ func (s *Store) DeleteInbox(ctx context.Context, accountID int64, id string) (In
 // lockInbox reads the inbox and keeps others from changing it, or putting mail
 // into it, until the end of the transaction.
 func (s *Store) lockInbox(ctx context.Context, tx *sqlx.Tx, accountID int64, id string) (Inbox, error) {
-	var in Inbox
-	err := tx.GetContext(ctx, &in, oneInbox+s.engine.LockRow(), accountID, id)
+	in, err := getOne[Inbox](ctx, tx, oneInbox+s.engine.LockRow(), accountID, id)
 	return in, s.wrap(err, "inbox "+id)
 }
 
@@ -450,7 +424,9 @@ const mailboxByAddress = `
 // installation. It returns ErrNotFound without an inbox, or if the inbox with that
 // address is deleted.
 func (s *Store) MailboxByAddress(ctx context.Context, owner int64, address, catchAll string) (Mailbox, error) {
-	return readOne[Mailbox](ctx, s, "inbox", mailboxByAddress, address, owner, catchAll)
+	var m Mailbox
+	err := s.read.Row(ctx, mailboxByAddress, []any{address, owner, catchAll}, &m.Seq, &m.AccountID, &m.ID, &m.Status, &m.ExpiresAt)
+	return m, s.wrap(err, "inbox")
 }
 
 // SuspendInbox makes an inbox, of any account, refuse mail and sending until
@@ -469,22 +445,17 @@ func (s *Store) ResumeInbox(ctx context.Context, name string) (Inbox, error) {
 func (s *Store) turnInbox(ctx context.Context, what, name string, from, to InboxStatus) (Inbox, error) {
 	const (
 		q    = `SELECT ` + inboxColumns + ` FROM inboxes WHERE (id = $1 OR address = $1) AND status <> 'deleted'`
-		turn = `UPDATE inboxes SET status = $2, updated_at = $3 WHERE seq = $1`
+		turn = `UPDATE inboxes SET status = :status, updated_at = :updated_at WHERE seq = :seq`
 	)
-	var in Inbox
-	err := s.inTx(ctx, what, func(tx *sqlx.Tx) error {
-		in = Inbox{}
-		if err := tx.GetContext(ctx, &in, q+s.engine.LockRow(), name); err != nil {
-			return s.wrap(err, "inbox "+name)
-		}
-		if in.Status != from {
-			return fmt.Errorf("inbox %s is %s: %w", name, in.Status, ErrState)
-		}
-		in.Status, in.UpdatedAt = to, NewTime(s.now())
-		_, err := tx.ExecContext(ctx, turn, in.Seq, in.Status, in.UpdatedAt)
-		return err
+	return transact(ctx, s, what+" "+name, func(tx *sqlx.Tx) (Inbox, error) {
+		return editRow(ctx, s, tx, q, []any{name}, func(in *Inbox) error {
+			if in.Status != from {
+				return fmt.Errorf("inbox %s is %s: %w", name, in.Status, ErrState)
+			}
+			in.Status, in.UpdatedAt = to, NewTime(s.now())
+			return nil
+		}, turn)
 	})
-	return in, err
 }
 
 // HaveWritten returns those of the addresses, folded as FromEmail is, that have

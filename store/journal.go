@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -69,8 +68,7 @@ func (s *Store) AddJournal(ctx context.Context, requests []APIRequest, refusals 
 
 // addRows inserts rows, whose fields have the names of the columns.
 func addRows[T any](ctx context.Context, tx *sqlx.Tx, table, columns string, rows []T) error {
-	q := "INSERT INTO " + table + " (" + columns + ") VALUES (:" + strings.ReplaceAll(columns, ", ", ", :") + ")"
-	_, err := tx.NamedExecContext(ctx, q, rows)
+	_, err := tx.NamedExecContext(ctx, insertNamed(table, columns), rows)
 	return errIn("insert into "+table, err)
 }
 

@@ -49,8 +49,10 @@ type Key struct {
 // Bounds returns the limits of the key, or nil.
 func (k Key) Bounds() *Limits { return bounds(k.Limits) }
 
-const keyColumns = `seq, account_id, id, name, hash, prefix, hint, mode, scopes, allowed_ips, inbox_ids,
-	expires_at, last_used_at, revoked_at, created_at, limits, created_by`
+const (
+	keyWritten = `account_id, id, name, hash, prefix, hint, mode, scopes, allowed_ips, inbox_ids, expires_at, created_at, limits, created_by`
+	keyColumns = `seq, last_used_at, revoked_at, ` + keyWritten
+)
 
 // HashKey returns the hash under which a key's secret is stored.
 func HashKey(secret string) []byte {
@@ -76,48 +78,40 @@ func (s *Store) CreateKey(ctx context.Context, k Key) (Key, error) {
 	return out, err
 }
 
+// lockAccount locks the account until the transaction ends.
+func (s *Store) lockAccount(ctx context.Context, tx *sqlx.Tx, accountID int64) error {
+	_, err := getOne[int64](ctx, tx, `SELECT seq FROM accounts WHERE seq = $1`+s.engine.LockRow(), accountID)
+	return errIn("lock the account", err)
+}
+
 // lockAccountFor locks the account, so that none of its keys is revoked until the
 // transaction ends. It returns ErrState when the key by, which may be nil, has been
 // revoked.
 func (s *Store) lockAccountFor(ctx context.Context, tx *sqlx.Tx, accountID int64, by *string) error {
-	const (
-		lock = `SELECT seq FROM accounts WHERE seq = $1`
-		live = `SELECT count(*) FROM api_keys WHERE account_id = $1 AND id = $2 AND revoked_at IS NULL`
-	)
-	var n int64
-	if err := tx.GetContext(ctx, &n, lock+s.engine.LockRow(), accountID); err != nil {
-		return errIn("lock the account", err)
+	const live = `SELECT count(*) FROM api_keys WHERE account_id = $1 AND id = $2 AND revoked_at IS NULL`
+	if err := s.lockAccount(ctx, tx, accountID); err != nil || by == nil {
+		return err
 	}
-	if by == nil {
-		return nil
+	n, err := getOne[int](ctx, tx, live, accountID, *by)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("key %s is revoked: %w", *by, ErrState)
 	}
-	if err := tx.GetContext(ctx, &n, live, accountID, *by); err != nil {
-		return errIn("read the key", err)
-	}
-	if n == 0 {
-		return fmt.Errorf("key %s is revoked: %w", *by, ErrState)
-	}
-	return nil
+	return err
 }
 
-func (s *Store) insertKey(ctx context.Context, tx *sqlx.Tx, k Key) (Key, error) {
-	const q = `
-		INSERT INTO api_keys (account_id, id, name, hash, prefix, hint, mode, scopes, allowed_ips, inbox_ids, expires_at, created_at, limits, created_by)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
-		RETURNING ` + keyColumns
+func (s *Store) insertKey(ctx context.Context, tx *sqlx.Tx, k Key) (_ Key, err error) {
 	now := s.now()
-	err := tx.GetContext(ctx, &k, q, k.AccountID, NewID("key_", now), k.Name, k.Hash, k.Prefix, k.Hint, k.Mode,
-		k.Scopes, k.AllowedIPs, k.InboxIDs, k.ExpiresAt, NewTime(now), k.Limits, k.CreatedBy)
+	k.ID, k.CreatedAt = NewID("key_", now), NewTime(now)
+	k.Seq, err = insertRow(ctx, tx, "api_keys", keyWritten, k)
 	return k, err
 }
-
-const keyByHash = `SELECT ` + keyColumns + ` FROM api_keys
-	WHERE hash = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`
 
 // KeyByHash returns the key whose secret has this hash. It returns ErrNotFound if
 // there is none, or it is revoked or expired.
 func (s *Store) KeyByHash(ctx context.Context, hash []byte) (Key, error) {
-	return readOne[Key](ctx, s, "key", keyByHash, hash, NewTime(s.now()))
+	const q = `SELECT ` + keyColumns + ` FROM api_keys
+		WHERE hash = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`
+	return readOne[Key](ctx, s, "key", q, hash, NewTime(s.now()))
 }
 
 // EndedKey returns the key with this hash although it is revoked or expired, or
@@ -175,27 +169,12 @@ func (s *Store) ListKeys(ctx context.Context, accountID int64, inboxIDs []string
 }
 
 // UpdateKey lets edit change the name and the limits of a key. An error of edit
-// changes nothing and is returned unchanged. It returns ErrNotFound if the account
-// has no active key with this id.
+// changes nothing. It returns ErrNotFound if the account has no active key with this id.
 func (s *Store) UpdateKey(ctx context.Context, accountID int64, id string, edit func(*Key) error) (Key, error) {
-	const save = `UPDATE api_keys SET name = $2, limits = $3 WHERE seq = $1`
-	var k Key
-	var refused error
-	err := s.inTx(ctx, "update key", func(tx *sqlx.Tx) error {
-		k = Key{}
-		if err := tx.GetContext(ctx, &k, oneKey+s.engine.LockRow(), accountID, id); err != nil {
-			return s.wrap(err, "key "+id)
-		}
-		if refused = edit(&k); refused != nil {
-			return refused
-		}
-		_, err := tx.ExecContext(ctx, save, k.Seq, k.Name, k.Limits)
-		return err
+	const save = `UPDATE api_keys SET name = :name, limits = :limits WHERE seq = :seq`
+	return transact(ctx, s, "key "+id, func(tx *sqlx.Tx) (Key, error) {
+		return editRow(ctx, s, tx, oneKey, []any{accountID, id}, edit, save)
 	})
-	if refused != nil {
-		err = refused
-	}
-	return k, err
 }
 
 // RevokeKey revokes the key and the keys that descend from it at once, and disables

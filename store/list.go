@@ -59,20 +59,18 @@ const (
 // loosen, it returns ErrLoosens for an entry that lets mail pass that did not before.
 func (s *Store) CreateListEntry(ctx context.Context, e ListEntry, mayLoosen bool, once *Once) (ListEntry, error) {
 	const (
-		lock  = `SELECT seq FROM accounts WHERE seq = $1`
-		add   = `INSERT INTO lists (account_id, inbox_seq, id, direction, action, pattern, created_by, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
-		found = `SELECT ` + listColumns + listTables + ` WHERE l.account_id = $1 AND l.inbox_seq = $2 AND l.direction = $3 AND l.action = $4 AND l.pattern = $5`
+		written = `account_id, inbox_seq, id, direction, action, pattern, created_by, created_at`
+		found   = `SELECT ` + listColumns + listTables + ` WHERE l.account_id = $1 AND l.inbox_seq = $2 AND l.direction = $3 AND l.action = $4 AND l.pattern = $5`
 	)
-	var out ListEntry
-	err := s.inTx(ctx, "create list entry", func(tx *sqlx.Tx) error {
-		var account int64
+	e.ID, e.CreatedAt = NewID("lst_", s.now()), NewTime(s.now())
+	return transact(ctx, s, "create list entry", func(tx *sqlx.Tx) (ListEntry, error) {
 		// Two entries at once could each be the first that allows.
-		if err := tx.GetContext(ctx, &account, lock+s.engine.LockRow(), e.AccountID); err != nil {
-			return err
+		if err := s.lockAccount(ctx, tx, e.AccountID); err != nil {
+			return e, err
 		}
 		all, err := readLists(ctx, tx, []int64{e.AccountID}, e.Direction)
 		if err != nil {
-			return err
+			return e, err
 		}
 		same := slices.ContainsFunc(all, func(o ListEntry) bool {
 			return o.InboxSeq == e.InboxSeq && o.Action == e.Action && o.Pattern == e.Pattern
@@ -80,22 +78,21 @@ func (s *Store) CreateListEntry(ctx context.Context, e ListEntry, mayLoosen bool
 		switch {
 		case same:
 		case !mayLoosen && loosens(all, e):
-			return ErrLoosens
+			return e, ErrLoosens
 		case len(all) >= maxListEntries:
-			return ErrTooManyListEntries
+			return e, ErrTooManyListEntries
 		default:
-			now := s.now()
-			if _, err := tx.ExecContext(ctx, add, e.AccountID, e.InboxSeq, NewID("lst_", now), e.Direction, e.Action, e.Pattern, e.CreatedBy, NewTime(now)); err != nil {
-				return err
-			}
+			_, err = insertRow(ctx, tx, "lists", written, e)
 		}
-		out = ListEntry{}
-		if err := tx.GetContext(ctx, &out, found, e.AccountID, e.InboxSeq, e.Direction, e.Action, e.Pattern); err != nil {
-			return err
+		if err != nil {
+			return e, err
 		}
-		return s.cacheResponse(ctx, tx, once, out.ID, out)
+		out, err := getOne[ListEntry](ctx, tx, found, e.AccountID, e.InboxSeq, e.Direction, e.Action, e.Pattern)
+		if err == nil {
+			err = s.cacheResponse(ctx, tx, once, out.ID, out)
+		}
+		return out, err
 	})
-	return out, err
 }
 
 // loosens reports whether an entry for one inbox, added to all entries of its
@@ -142,19 +139,14 @@ func (s *Store) ListEntries(ctx context.Context, accountID int64, inboxIDs []str
 // only inboxes whose entries the caller may delete.
 func (s *Store) DeleteListEntry(ctx context.Context, accountID int64, inboxIDs []string, id string) error {
 	const find = `SELECT ` + listColumns + listTables + ` WHERE l.account_id = $1 AND l.id = $2`
-	return s.inTx(ctx, "delete list entry", func(tx *sqlx.Tx) error {
-		var e ListEntry
-		if err := tx.GetContext(ctx, &e, find, accountID, id); err != nil {
-			return s.wrap(err, "list entry "+id)
-		}
-		if inboxIDs != nil && !slices.Contains(inboxIDs, deref(e.InboxID)) {
-			return fmt.Errorf("list entry %s: %w", id, ErrNotFound)
-		}
-		if err := oneRow("list entry "+id, ErrNotFound)(tx.ExecContext(ctx, `DELETE FROM lists WHERE seq = $1`, e.Seq)); err != nil {
-			return err
-		}
-		return s.dropCachedResponses(ctx, tx, id)
-	})
+	e, err := readOne[ListEntry](ctx, s, "list entry "+id, find, accountID, id)
+	if err == nil && inboxIDs != nil && !slices.Contains(inboxIDs, deref(e.InboxID)) {
+		err = fmt.Errorf("list entry %s: %w", id, ErrNotFound)
+	}
+	if err != nil {
+		return err
+	}
+	return s.deleteRow(ctx, "list entry", "lists", accountID, id)
 }
 
 // ListError means that a list does not let a received message pass.
@@ -210,6 +202,8 @@ func (m *Message) safetyLevel() mail.SafetyLevel {
 
 // history is what an account has received from a sender before.
 type history struct {
+	account int64
+	inbox   string  // its address
 	address bool    // something from the address
 	domain  *string // nil for nothing from the domain, or the domain that this one resembles
 	usedAt  int64   // when the domain was last noted, in microseconds
@@ -227,31 +221,44 @@ func (h *preparedMessage) fromDomain() string {
 	return "@" + plaintext.Site(h.msg.FromEmail[strings.LastIndexByte(h.msg.FromEmail, '@')+1:])
 }
 
-// rate completes the safety facts of a received message by the history of its sender, puts the
-// message into quarantine if its inbox says so, and returns the rows that note the sender.
-func (s *Store) rate(ctx context.Context, tx *sqlx.Tx, h *preparedMessage, known history, now Time) (rows []newRow, err error) {
+// rate completes the safety facts of a received message by the history of its sender, and makes
+// the rows that note the sender. It comes before the transaction: comparing domains takes long
+// enough to hold up others. Two messages of a new sender at once are both first contacts.
+func (s *Store) rate(ctx context.Context, h *preparedMessage, now Time) error {
+	const q = `SELECT account_id, address,
+		EXISTS (SELECT 1 FROM correspondents c WHERE c.account_id = i.account_id AND c.address = $2),
+		(SELECT resembles FROM correspondents c WHERE c.account_id = i.account_id AND c.address = $3),
+		coalesce((SELECT used_at FROM correspondents c WHERE c.account_id = i.account_id AND c.address = $3), 0) FROM inboxes i WHERE i.seq = $1`
 	c, from := h.msg.Content, h.msg.FromEmail
 	if h.facts == nil || h.msg.Direction != DirectionIn {
-		return nil, nil
+		return nil
+	}
+	domain := h.fromDomain()
+	var known history
+	err := s.read.Row(ctx, q, []any{h.msg.InboxSeq, hash64(from), hash64(domain)}, &known.account, &known.inbox, &known.address, &known.domain, &known.usedAt)
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("inbox %d: %w", h.msg.InboxSeq, ErrNotFound)
+	}
+	if err != nil {
+		return s.wrap(err, "history of the sender")
 	}
 	facts := *h.facts
 	facts.Automated, facts.FirstContact = h.msg.Automated, !known.address
 	facts.Unauthenticated = c.Auth == nil || c.Auth.V.DMARC != "pass" && c.Auth.V.Internal != "pass"
 	met := func(address, domain, resembles string) {
-		rows = append(rows, newRow{intoCorrespondents, []any{h.msg.AccountID, hash64(address), domain, resembles, now.UnixMicro()}, noteAgain})
+		h.met = append(h.met, newRow{intoCorrespondents, []any{known.account, hash64(address), domain, resembles, now.UnixMicro()}, noteAgain})
 	}
 	if !known.address && from != "" {
 		met(from, "", "")
 	}
-	domain := h.fromDomain()
 	switch {
 	case known.domain != nil:
 		if facts.LookAlike = *known.domain; facts.LookAlike == "" && h.authenticated() && now.UnixMicro()-known.usedAt > noteEvery.Microseconds() {
 			met(domain, domain[1:], "")
 		}
 	case len(domain) > 1:
-		if facts.LookAlike, err = s.lookAlike(ctx, tx, h, domain[1:]); err != nil {
-			return nil, err
+		if facts.LookAlike, err = s.lookAlike(ctx, known, domain[1:], from); err != nil {
+			return err
 		}
 		// A forger must not make a domain known.
 		if facts.LookAlike != "" || h.authenticated() {
@@ -263,14 +270,8 @@ func (s *Store) rate(ctx context.Context, tx *sqlx.Tx, h *preparedMessage, known
 	}
 	facts.Rate()
 	text, err := json.Marshal(facts)
-	if err != nil {
-		return nil, errIn("write safety facts", err)
-	}
 	c.Safety, h.safety = &JSON[mail.Safety]{V: facts}, string(text)
-	if h.inbox.quarantine != "" && facts.Level.AtLeast(h.inbox.quarantine) {
-		h.msg.Status = MessageQuarantined
-	}
-	return rows, nil
+	return errIn("write safety facts", err)
 }
 
 // maxCompared is how many domains of each kind a new one is compared with.
@@ -279,18 +280,15 @@ const maxCompared = 1000
 // lookAlike returns the domain that a new domain resembles: one of the account, one that its
 // latest messages went to, or one of those that write to it on most days. It returns an empty
 // string if there is none. A stranger can change only the last of them, and only slowly.
-func (s *Store) lookAlike(ctx context.Context, tx *sqlx.Tx, h *preparedMessage, domain string) (string, error) {
+func (s *Store) lookAlike(ctx context.Context, known history, domain, from string) (string, error) {
 	const q = `SELECT domain FROM (SELECT domain FROM domains WHERE account_id = $1 ORDER BY seq DESC LIMIT $2) d
 		UNION ALL SELECT domain FROM (SELECT DISTINCT r.domain FROM recipients r JOIN (SELECT seq FROM messages
 			WHERE account_id = $1 AND direction = 'out' AND inbox_seq IS NOT NULL ORDER BY created_at DESC LIMIT $2) m ON m.seq = r.message_seq LIMIT $2) w
 		UNION ALL SELECT domain FROM (SELECT domain FROM correspondents WHERE account_id = $1 AND domain <> '' AND resembles = ''
 			ORDER BY days DESC, used_at DESC LIMIT $2) c`
-	var known []string
-	if err := s.prepared.Select(ctx, tx, &known, q, h.msg.AccountID, maxCompared); err != nil {
-		return "", errIn("known domains", err)
-	}
-	known = append(known, h.inbox.address[strings.LastIndexByte(h.inbox.address, '@')+1:])
-	return safety.LookAlike(domain, h.msg.FromEmail[strings.LastIndexByte(h.msg.FromEmail, '@')+1:], known), nil
+	domains, err := readAll[string](ctx, s, "known domains", q, known.account, maxCompared)
+	domains = append(domains, known.inbox[strings.LastIndexByte(known.inbox, '@')+1:])
+	return safety.LookAlike(domain, from[strings.LastIndexByte(from, '@')+1:], domains), err
 }
 
 // mayBeAuthentic reports whether the sender of a received message was not authenticated
@@ -434,14 +432,15 @@ func (sup *Suppression) event(typ EventType) newEvent {
 // when it was about marketing alone and sup is about all mail. With once, the
 // response is cached too.
 func (s *Store) Suppress(ctx context.Context, sup Suppression, once *Once) (Suppression, error) {
-	var out Suppression
-	err := s.inTx(ctx, "suppress", func(tx *sqlx.Tx) error {
-		var events []newEvent
-		var err error
-		if out, events, err = s.suppress(ctx, tx, sup); err != nil {
-			return err
+	out, err := transact(ctx, s, "suppress", func(tx *sqlx.Tx) (Suppression, error) {
+		out, events, err := s.suppress(ctx, tx, sup)
+		if err == nil {
+			err = s.insertEvents(ctx, tx, events)
 		}
-		return errors.Join(s.insertEvents(ctx, tx, events), s.cacheResponse(ctx, tx, once, out.ID, out))
+		if err == nil {
+			err = s.cacheResponse(ctx, tx, once, out.ID, out)
+		}
+		return out, err
 	})
 	s.told(err)
 	return out, err
@@ -494,26 +493,22 @@ func (s *Store) ListSuppressions(ctx context.Context, accountID int64, spellings
 func (s *Store) DeleteSuppression(ctx context.Context, accountID int64, spellings ...string) (Suppression, error) {
 	w := conditions("account_id = ?", accountID)
 	w.in("email_fold", spellings)
-	var deleted []Suppression
-	err := s.inTx(ctx, "delete suppression", func(tx *sqlx.Tx) error {
-		deleted = nil
-		if err := tx.SelectContext(ctx, &deleted, `DELETE FROM suppressions`+w.sql()+` RETURNING `+suppressionColumns, w.args...); err != nil {
-			return err
+	sup, err := transact(ctx, s, "delete suppression", func(tx *sqlx.Tx) (sup Suppression, err error) {
+		deleted, err := getAll[Suppression](ctx, tx, `DELETE FROM suppressions`+w.sql()+` RETURNING `+suppressionColumns, w.args...)
+		switch {
+		case err != nil:
+			return sup, err
+		case len(deleted) == 0:
+			return sup, sql.ErrNoRows
 		}
-		var events []newEvent
 		for _, sup := range deleted {
-			events = append(events, sup.event(EventSuppressionDeleted))
 			if err := s.dropCachedResponses(ctx, tx, sup.ID); err != nil {
-				return err
+				return sup, err
 			}
 		}
-		if len(deleted) == 0 {
-			return sql.ErrNoRows
-		}
-		return s.insertEvents(ctx, tx, events)
+		gone := each(deleted, func(sup Suppression) newEvent { return sup.event(EventSuppressionDeleted) })
+		return deleted[0], s.insertEvents(ctx, tx, gone)
 	})
-	if s.told(err); err != nil {
-		return Suppression{}, err
-	}
-	return deleted[0], nil
+	s.told(err)
+	return sup, err
 }

@@ -136,7 +136,7 @@ type column struct {
 
 // The full-text index is each database's own, and counts of calls are tables
 // only where many nodes share them.
-func TestBothMigrationFoldersMakeTheSameTables(t *testing.T) {
+func TestMigrationsMakeTheSameTablesOnBothEngines(t *testing.T) {
 	t.Parallel()
 	const (
 		sqlite = `SELECT m.name AS "table", c.name, c."notnull" = 0 AND c.pk = 0 AS "null"

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,22 +111,20 @@ func (s *Store) UseCode(ctx context.Context, code []byte, check func(Grant) bool
 		drop = `DELETE FROM oauth_grants WHERE seq = $1`
 		use  = `UPDATE oauth_grants SET key_seq = $2, family_hash = $3 WHERE seq = $1`
 	)
-	var refused error
-	var out Key
-	err := s.inTx(ctx, "use authorization code", func(tx *sqlx.Tx) error {
+	var refused error // of a transaction that commits
+	out, err := transact(ctx, s, "authorization code", func(tx *sqlx.Tx) (out Key, err error) {
 		refused = nil
-		var g Grant
-		if err := tx.GetContext(ctx, &g, q+s.engine.LockRow(), code); err != nil {
-			return s.wrap(err, "authorization code")
-		}
-		if g.KeySeq != nil {
-			refused = ErrReused
-			return s.endGrant(ctx, tx, g)
-		}
-		if !g.CodeExpiresAt.After(s.now()) || !check(g) {
-			refused = ErrNotFound
+		g, err := getOne[Grant](ctx, tx, q+s.engine.LockRow(), code)
+		switch {
+		case err != nil:
+			return out, err
+		case g.KeySeq != nil:
+			refused = fmt.Errorf("authorization code: %w", ErrReused)
+			return out, s.endGrant(ctx, tx, g)
+		case !g.CodeExpiresAt.After(s.now()) || !check(g):
+			refused = fmt.Errorf("authorization code: %w", ErrNotFound)
 			_, err := tx.ExecContext(ctx, drop, g.Seq)
-			return err
+			return out, err
 		}
 		made, rights := k, g.Rights.V
 		made.AccountID, made.Name, made.Mode, made.Scopes.V, made.AllowedIPs.V = g.AccountID, rights.Name, KeyRestricted, rights.Scopes, []string{}
@@ -133,19 +132,15 @@ func (s *Store) UseCode(ctx context.Context, code []byte, check func(Grant) bool
 		if rights.InboxIDs != nil {
 			made.InboxIDs = &JSON[[]string]{V: rights.InboxIDs}
 		}
-		var err error
-		if out, err = s.insertKey(ctx, tx, made); err != nil {
-			return err
+		if out, err = s.insertKey(ctx, tx, made); err == nil {
+			_, err = tx.ExecContext(ctx, use, g.Seq, out.Seq, t.Family)
 		}
-		if _, err := tx.ExecContext(ctx, use, g.Seq, out.Seq, t.Family); err != nil {
-			return err
+		if err == nil {
+			err = s.putTokens(ctx, tx, g.Seq, t)
 		}
-		return s.putTokens(ctx, tx, g.Seq, t)
+		return out, err
 	})
-	if err == nil && refused != nil {
-		err = fmt.Errorf("authorization code: %w", refused)
-	}
-	return out, err
+	return out, cmp.Or(err, refused)
 }
 
 // putTokens replaces the tokens of a grant.
@@ -164,30 +159,27 @@ func (s *Store) RotateTokens(ctx context.Context, clientID string, used, next To
 		q   = `SELECT ` + grantColumns + ` FROM oauth_grants WHERE family_hash = $1 AND client_id = $2`
 		key = `SELECT ` + keyColumns + ` FROM api_keys WHERE seq = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`
 	)
-	var reused bool
-	var k Key
-	err := s.inTx(ctx, "rotate tokens", func(tx *sqlx.Tx) error {
-		reused = false
-		var g Grant
-		if err := tx.GetContext(ctx, &g, q+s.engine.LockRow(), used.Family, clientID); err != nil {
-			return s.wrap(err, "refresh token")
+	var reused error // of a transaction that commits
+	k, err := transact(ctx, s, "refresh token", func(tx *sqlx.Tx) (k Key, err error) {
+		reused = nil
+		g, err := getOne[Grant](ctx, tx, q+s.engine.LockRow(), used.Family, clientID)
+		if err != nil {
+			return k, err
 		}
-		if reused = !bytes.Equal(g.RefreshHash, used.Refresh); reused {
-			return s.endGrant(ctx, tx, g)
+		if !bytes.Equal(g.RefreshHash, used.Refresh) {
+			reused = fmt.Errorf("refresh token: %w", ErrReused)
+			return k, s.endGrant(ctx, tx, g)
 		}
 		now := s.now()
 		if !g.RefreshEnds.After(now) {
-			return fmt.Errorf("refresh token: %w", ErrNotFound)
+			return k, ErrNotFound
 		}
-		if err := tx.GetContext(ctx, &k, key, g.KeySeq, NewTime(now)); err != nil {
-			return s.wrap(err, "key of the grant")
+		if k, err = getOne[Key](ctx, tx, key, g.KeySeq, NewTime(now)); err == nil {
+			err = s.putTokens(ctx, tx, g.Seq, next)
 		}
-		return s.putTokens(ctx, tx, g.Seq, next)
+		return k, err
 	})
-	if err == nil && reused {
-		err = fmt.Errorf("refresh token: %w", ErrReused)
-	}
-	return k, err
+	return k, cmp.Or(err, reused)
 }
 
 // KeyByAccessToken returns the key of the grant whose access token for the resource has
@@ -204,32 +196,27 @@ func (s *Store) KeyByAccessToken(ctx context.Context, hash []byte, resource stri
 // family of the refresh token. It returns ErrNotFound if there is none.
 func (s *Store) RevokeGrant(ctx context.Context, clientID string, t Tokens) error {
 	const q = `SELECT ` + grantColumns + ` FROM oauth_grants WHERE (access_hash = $1 OR family_hash = $2) AND client_id = $3`
-	return s.inTx(ctx, "revoke grant", func(tx *sqlx.Tx) error {
-		var g Grant
-		if err := tx.GetContext(ctx, &g, q+s.engine.LockRow(), t.Access, t.Family, clientID); err != nil {
-			return s.wrap(err, "token")
+	return s.inTx(ctx, "token", func(tx *sqlx.Tx) error {
+		g, err := getOne[Grant](ctx, tx, q+s.engine.LockRow(), t.Access, t.Family, clientID)
+		if err == nil {
+			err = s.endGrant(ctx, tx, g)
 		}
-		return s.endGrant(ctx, tx, g)
+		return err
 	})
 }
 
 // endGrant revokes the key of a grant, if it has one that is not revoked, and deletes
 // the grant, which is locked.
 func (s *Store) endGrant(ctx context.Context, tx *sqlx.Tx, g Grant) error {
-	const (
-		q    = `SELECT id FROM api_keys WHERE seq = $1 AND revoked_at IS NULL`
-		drop = `DELETE FROM oauth_grants WHERE seq = $1`
-	)
-	var ids []string
-	if err := tx.SelectContext(ctx, &ids, q, g.KeySeq); err != nil {
-		return err
-	}
+	ids, err := getAll[string](ctx, tx, `SELECT id FROM api_keys WHERE seq = $1 AND revoked_at IS NULL`, g.KeySeq)
 	for _, id := range ids {
 		if err := s.revokeKey(ctx, tx, g.AccountID, id); err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
 	}
-	_, err := tx.ExecContext(ctx, drop, g.Seq)
+	if err == nil {
+		_, err = tx.ExecContext(ctx, `DELETE FROM oauth_grants WHERE seq = $1`, g.Seq)
+	}
 	return err
 }
 
@@ -262,18 +249,14 @@ func (s *Store) sweepGrants(ctx context.Context) (int, error) {
 			AND NOT EXISTS (SELECT 1 FROM oauth_grants WHERE client_id = oauth_clients.id)`
 	)
 	now := s.now()
-	var ended []Grant
-	err := s.inTx(ctx, "sweep grants", func(tx *sqlx.Tx) error {
-		ended = nil
-		if err := tx.SelectContext(ctx, &ended, q+s.engine.SkipLocked(), NewTime(now), sweepBatch); err != nil {
-			return err
-		}
+	ended, err := transact(ctx, s, "sweep grants", func(tx *sqlx.Tx) ([]Grant, error) {
+		ended, err := getAll[Grant](ctx, tx, q+s.engine.SkipLocked(), NewTime(now), sweepBatch)
 		for _, g := range ended {
-			if err := s.endGrant(ctx, tx, g); err != nil {
-				return err
+			if err = s.endGrant(ctx, tx, g); err != nil {
+				break
 			}
 		}
-		return nil
+		return ended, err
 	})
 	if err != nil || len(ended) > 0 {
 		return len(ended), err

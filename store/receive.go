@@ -51,6 +51,9 @@ func (s *Store) addReceived(
 		if all[i], err = prepareMessage(m, s.now()); err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
+		if err := s.rate(ctx, all[i], NewTime(s.now())); err != nil {
+			return nil, fmt.Errorf("%s: %w", what, err)
+		}
 	}
 	for _, a := range attempts {
 		if err := a.check(); err != nil {
@@ -196,21 +199,16 @@ func (s *Store) addToInbox(ctx context.Context, tx *sqlx.Tx, h *preparedMessage,
 	q := `SELECT ` + e.TxName() + `, ` + e.NextNumber("messages") + `, ` + e.NextNumber("threads") + `,
 		coalesce((SELECT max(created_at) FROM messages WHERE inbox_seq = $1), 0),
 		EXISTS (SELECT 1 FROM thread_references WHERE inbox_seq = $1 AND header_hash = $2),
-		EXISTS (SELECT 1 FROM webhook_endpoints WHERE account_id = $3 AND active),
-		EXISTS (SELECT 1 FROM correspondents WHERE account_id = $3 AND address = $4),
-		(SELECT resembles FROM correspondents WHERE account_id = $3 AND address = $5),
-		coalesce((SELECT used_at FROM correspondents WHERE account_id = $3 AND address = $5), 0)`
+		EXISTS (SELECT 1 FROM webhook_endpoints WHERE account_id = $3 AND active)`
 	var newest, thread int64
 	var awaited, hooked bool
-	var sender history
-	err := s.prepared.Row(ctx, tx, q, []any{h.inbox.seq, hash64(h.msg.HeaderID), h.inbox.accountID, hash64(h.msg.FromEmail), hash64(h.fromDomain())},
-		&w.name, &h.msg.Seq, &thread, &newest, &awaited, &hooked, &sender.address, &sender.domain, &sender.usedAt)
+	err := s.prepared.Row(ctx, tx, q, []any{h.inbox.seq, hash64(h.msg.HeaderID), h.inbox.accountID},
+		&w.name, &h.msg.Seq, &thread, &newest, &awaited, &hooked)
 	if err != nil {
 		return errIn("look into the inbox", err)
 	}
-	met, err := s.rate(ctx, tx, h, sender, now)
-	if err != nil {
-		return err
+	if h.facts != nil && h.inbox.quarantine != "" && h.msg.safetyLevel().AtLeast(h.inbox.quarantine) {
+		h.msg.Status = MessageQuarantined
 	}
 	// The clock may have gone back, or another node's may be ahead.
 	h.inbox.at = Time{time.UnixMicro(max(h.inbox.at.UnixMicro(), newest))}
@@ -219,7 +217,7 @@ func (s *Store) addToInbox(ctx context.Context, tx *sqlx.Tx, h *preparedMessage,
 	if err != nil {
 		return err
 	}
-	rows = append(append(rows, met...), messageRows(h, now, h.inbox.seq, h.msg.ThreadSeq, now.UnixMicro())...)
+	rows = append(append(rows, h.met...), messageRows(h, now, h.inbox.seq, h.msg.ThreadSeq, now.UnixMicro())...)
 	events := h.events()
 	for i := range events {
 		row, err := events[i].row(now)

@@ -2,4 +2,9 @@
 
 package store_test
 
-const rowsThatComeAndGo = 10_000
+const (
+	rowsThatComeAndGo = 10_000
+	undoRounds        = 1000
+	callsWhileCut     = 480
+	wakeRounds        = 4000
+)

@@ -283,6 +283,7 @@ type preparedMessage struct {
 	addresses, refs, attachments  string
 	body, extracted, auth, safety any          // string or nil
 	facts                         *mail.Safety // nil if the message is rated
+	met                           []newRow     // that note the sender
 	checksum                      any          // int64 or nil
 	eventID                       string
 	suppressed                    []string // event data of suppressed recipients

@@ -119,12 +119,6 @@ type counted struct {
 	text    int64   // hash of the normalized text, 0 unless a limit needs it
 }
 
-// getter reads rows: a transaction, or the pool for reading.
-type getter interface {
-	GetContext(ctx context.Context, dest any, query string, args ...any) error
-	SelectContext(ctx context.Context, dest any, query string, args ...any) error
-}
-
 // txReader reads in a transaction by prepared statements.
 type txReader struct {
 	*engine.Prepared

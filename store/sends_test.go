@@ -95,13 +95,12 @@ func TestBudgetWindows(t *testing.T) {
 			{after: hour, to: "carl@x.example", text: "Hi Carl, invoice 4 is due!"},
 		}},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-				clock := storetest.NewClock(begin.Truncate(time.Second))
-				cfg.Now = clock.Now
-				s := storetest.OpenConfig(t, cfg)
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(begin.Truncate(time.Second))
+		cfg.Now = clock.Now
+		s := storetest.OpenConfig(t, cfg)
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) { //nolint:paralleltest // they share the clock
 				in := storetest.Inbox(t, s, limited(atMost(tt.limits)))
 				for i, step := range tt.steps {
 					clock.Add(step.after)
@@ -120,8 +119,8 @@ func TestBudgetWindows(t *testing.T) {
 					}
 				}
 			})
-		})
-	}
+		}
+	})
 }
 
 // The limits of a key, an inbox and the account all count, whatever of the three a

@@ -45,10 +45,10 @@ type stops struct {
 // What is queued waits. It returns when it was stopped.
 func (s *Store) Stop(ctx context.Context, accountID int64, scope string) (Time, error) {
 	const q = `INSERT INTO stops (account_id, scope, at) VALUES ($1, $2, $3) ON CONFLICT (account_id, scope) DO UPDATE SET at = stops.at RETURNING at`
-	var at Time
-	err := s.inTx(ctx, "stop sending", func(tx *sqlx.Tx) error { return tx.GetContext(ctx, &at, q, accountID, scope, NewTime(s.now())) })
-	s.queue.stops.forget()
-	return at, err
+	defer s.queue.stops.forget()
+	return transact(ctx, s, "stop sending", func(tx *sqlx.Tx) (Time, error) {
+		return getOne[Time](ctx, tx, q, accountID, scope, NewTime(s.now()))
+	})
 }
 
 // Resume ends a stop. What waited for it becomes due, the first of it at once and the
@@ -61,26 +61,24 @@ func (s *Store) Resume(ctx context.Context, accountID int64, scope string) (Time
 		// A later time than that of an earlier resumption, by one millisecond at least.
 		note = `UPDATE accounts SET resumed_at = CASE WHEN resumed_at >= $2 THEN resumed_at + 1000 ELSE $2 END WHERE seq = $1`
 	)
-	var now Time
-	err := s.inTx(ctx, "resume sending", func(tx *sqlx.Tx) error {
+	now, err := transact(ctx, s, "resume sending", func(tx *sqlx.Tx) (now Time, err error) {
 		// This waits for each claim that stops recipients, so that after it there are no more.
 		if _, err := tx.ExecContext(ctx, end, accountID, scope); err != nil {
-			return err
+			return now, err
 		}
 		at, err := s.serverClock(ctx, tx)
 		if err != nil {
-			return err
+			return now, err
 		}
-		now = NewTime(at)
-		var last Time
-		if err := tx.GetContext(ctx, &last, newest, accountID); err != nil {
-			return err
+		last, err := getOne[Time](ctx, tx, newest, accountID)
+		if err != nil {
+			return now, err
 		}
-		if last.After(at) {
-			at = last.Time
+		if !last.After(at) {
+			last = NewTime(at)
 		}
-		_, err = tx.ExecContext(ctx, note, accountID, NewTime(at))
-		return err
+		_, err = tx.ExecContext(ctx, note, accountID, NewTime(last.Time))
+		return NewTime(at), err
 	})
 	s.queue.stops.forget()
 	if err != nil {
@@ -135,9 +133,7 @@ func (s *Store) ReleaseResumed(ctx context.Context) (n int, err error) {
 
 // Stops returns the scopes of an account that are stopped.
 func (s *Store) Stops(ctx context.Context, accountID int64) ([]string, error) {
-	var scopes []string
-	err := s.read.SelectContext(ctx, &scopes, `SELECT scope FROM stops WHERE account_id = $1 ORDER BY scope`, accountID)
-	return scopes, s.wrap(err, "stops")
+	return readAll[string](ctx, s, "stops", `SELECT scope FROM stops WHERE account_id = $1 ORDER BY scope`, accountID)
 }
 
 // IsStopped reports whether the sender of a claimed message is stopped. The result is at most

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -522,6 +523,78 @@ func readAll[T any](ctx context.Context, s *Store, what, q string, args ...any) 
 		return nil, s.wrap(err, what)
 	}
 	return found, nil
+}
+
+// getter reads rows: a transaction, or the pool for reading.
+type getter interface {
+	GetContext(ctx context.Context, dest any, query string, args ...any) error
+	SelectContext(ctx context.Context, dest any, query string, args ...any) error
+}
+
+// getOne returns the row that a query finds. The error is sql.ErrNoRows if it finds none.
+func getOne[T any](ctx context.Context, from getter, q string, args ...any) (row T, err error) {
+	err = from.GetContext(ctx, &row, q, args...)
+	return row, err
+}
+
+// getAll returns the rows that a query finds.
+func getAll[T any](ctx context.Context, from getter, q string, args ...any) (rows []T, err error) {
+	err = from.SelectContext(ctx, &rows, q, args...)
+	return rows, err
+}
+
+// transact is inTx for a function with a result.
+func transact[T any](ctx context.Context, s *Store, what string, do func(*sqlx.Tx) (T, error)) (T, error) {
+	var out, none T
+	err := s.inTx(ctx, what, func(tx *sqlx.Tx) (err error) {
+		out, err = do(tx)
+		return err
+	})
+	if err != nil {
+		return none, err
+	}
+	return out, nil
+}
+
+// insertRow inserts a row, whose fields have the names of the columns, and returns its number.
+func insertRow(ctx context.Context, tx *sqlx.Tx, table, columns string, row any) (seq int64, err error) {
+	q, args, err := tx.BindNamed(insertNamed(table, columns)+" RETURNING seq", row)
+	if err != nil {
+		return 0, err
+	}
+	return getOne[int64](ctx, tx, q, args...)
+}
+
+// insertNamed is a statement that inserts rows whose fields have the names of the columns.
+func insertNamed(table, columns string) string {
+	return "INSERT INTO " + table + " (" + columns + ") VALUES (:" + strings.ReplaceAll(columns, ", ", ", :") + ")"
+}
+
+// editRow locks the row that a query finds, lets edit change it, and saves it by a statement
+// with the names of its fields. An error of edit changes nothing.
+func editRow[T any](
+	ctx context.Context, s *Store, tx *sqlx.Tx, find string, args []any, edit func(*T) error, save string,
+) (T, error) {
+	row, err := getOne[T](ctx, tx, find+s.engine.LockRow(), args...)
+	if err == nil {
+		err = edit(&row)
+	}
+	if err == nil {
+		_, err = tx.NamedExecContext(ctx, save, row)
+	}
+	return row, err
+}
+
+// deleteRow deletes a row of the account, and the cached responses that show it. It returns
+// ErrNotFound if there is none.
+func (s *Store) deleteRow(ctx context.Context, what, table string, accountID int64, id string) error {
+	return s.inTx(ctx, "delete "+what, func(tx *sqlx.Tx) error {
+		q := `DELETE FROM ` + table + ` WHERE account_id = $1 AND id = $2`
+		if err := oneRow(what+" "+id, ErrNotFound)(tx.ExecContext(ctx, q, accountID, id)); err != nil {
+			return err
+		}
+		return s.dropCachedResponses(ctx, tx, id)
+	})
 }
 
 // exec runs a statement in a transaction of its own and returns how many rows it changed.

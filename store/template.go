@@ -20,30 +20,28 @@ type Template struct {
 	UpdatedAt Time    `db:"updated_at"`
 }
 
-const templateColumns = `seq, account_id, id, name, subject, html, text, created_at, updated_at`
+const (
+	templateWritten = `account_id, id, name, subject, html, text, created_at, updated_at`
+	templateColumns = `seq, ` + templateWritten
+	oneTemplate     = `SELECT ` + templateColumns + ` FROM templates WHERE account_id = $1 AND id = $2`
+)
 
 // CreateTemplate stores t, which carries AccountID, Name, Subject, HTML and
 // Text, and returns it as stored. With once, the response is cached too.
 func (s *Store) CreateTemplate(ctx context.Context, t Template, once *Once) (Template, error) {
-	const q = `
-		INSERT INTO templates (account_id, id, name, subject, html, text, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
-		RETURNING ` + templateColumns
 	now := s.now()
-	err := s.inTx(ctx, "create template", func(tx *sqlx.Tx) error {
-		err := tx.GetContext(ctx, &t, q, t.AccountID, NewID("tmpl_", now), t.Name, t.Subject, t.HTML, t.Text, NewTime(now))
-		if err != nil {
-			return err
+	t.ID, t.CreatedAt, t.UpdatedAt = NewID("tmpl_", now), NewTime(now), NewTime(now)
+	return transact(ctx, s, "create template", func(tx *sqlx.Tx) (_ Template, err error) {
+		if t.Seq, err = insertRow(ctx, tx, "templates", templateWritten, t); err != nil {
+			return t, err
 		}
-		return s.cacheResponse(ctx, tx, once, t.ID, t)
+		return t, s.cacheResponse(ctx, tx, once, t.ID, t)
 	})
-	return t, err
 }
 
 // Template returns the account's template.
 func (s *Store) Template(ctx context.Context, accountID int64, id string) (Template, error) {
-	const q = `SELECT ` + templateColumns + ` FROM templates WHERE account_id = $1 AND id = $2`
-	return readOne[Template](ctx, s, "template", q, accountID, id)
+	return readOne[Template](ctx, s, "template", oneTemplate, accountID, id)
 }
 
 // TemplatesNamed returns the account's templates with a name, newest first, at most two.
@@ -96,34 +94,17 @@ func (t Template) textBytes() int {
 // UpdateTemplate lets edit change the template and saves name, subject, html and
 // text, unless edit fails. It returns ErrNotFound if the account has no template with this id.
 func (s *Store) UpdateTemplate(ctx context.Context, accountID int64, id string, edit func(*Template) error) (Template, error) {
-	const (
-		q    = `SELECT ` + templateColumns + ` FROM templates WHERE account_id = $1 AND id = $2`
-		save = `UPDATE templates SET name = $2, subject = $3, html = $4, text = $5, updated_at = $6 WHERE seq = $1`
-	)
-	var t Template
-	err := s.inTx(ctx, "update template", func(tx *sqlx.Tx) error {
-		t = Template{}
-		if err := tx.GetContext(ctx, &t, q+s.engine.LockRow(), accountID, id); err != nil {
-			return err
-		}
-		if err := edit(&t); err != nil {
-			return err
-		}
-		t.UpdatedAt = NewTime(s.now())
-		_, err := tx.ExecContext(ctx, save, t.Seq, t.Name, t.Subject, t.HTML, t.Text, t.UpdatedAt)
-		return err
+	const save = `UPDATE templates SET name = :name, subject = :subject, html = :html, text = :text, updated_at = :updated_at WHERE seq = :seq`
+	return transact(ctx, s, "update template", func(tx *sqlx.Tx) (Template, error) {
+		return editRow(ctx, s, tx, oneTemplate, []any{accountID, id}, func(t *Template) error {
+			t.UpdatedAt = NewTime(s.now())
+			return edit(t)
+		}, save)
 	})
-	return t, err
 }
 
 // DeleteTemplate deletes the template permanently, and the cached response that
 // reports it. It returns ErrNotFound if the account has no template with this id.
 func (s *Store) DeleteTemplate(ctx context.Context, accountID int64, id string) error {
-	const q = `DELETE FROM templates WHERE account_id = $1 AND id = $2`
-	return s.inTx(ctx, "delete template", func(tx *sqlx.Tx) error {
-		if err := oneRow("template "+id, ErrNotFound)(tx.ExecContext(ctx, q, accountID, id)); err != nil {
-			return err
-		}
-		return s.dropCachedResponses(ctx, tx, id)
-	})
+	return s.deleteRow(ctx, "template", "templates", accountID, id)
 }

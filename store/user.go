@@ -64,13 +64,9 @@ func foldUser(name string) string { return strings.ToLower(name) }
 // CreateUser creates a user of the account, who sets a password with the link. It
 // returns ErrNameTaken if another user has the name.
 func (s *Store) CreateUser(ctx context.Context, accountID int64, name string, role Role, link UserLink) (User, error) {
-	var u User
-	err := s.inTx(ctx, "create user", func(tx *sqlx.Tx) error {
-		var err error
-		u, err = s.insertUser(ctx, tx, accountID, name, role, link)
-		return err
+	return transact(ctx, s, "create user", func(tx *sqlx.Tx) (User, error) {
+		return s.insertUser(ctx, tx, accountID, name, role, link)
 	})
-	return u, err
 }
 
 func (s *Store) insertUser(ctx context.Context, tx *sqlx.Tx, accountID int64, name string, role Role, link UserLink) (User, error) {
@@ -80,10 +76,9 @@ func (s *Store) insertUser(ctx context.Context, tx *sqlx.Tx, accountID int64, na
 		ON CONFLICT (name) WHERE removed_at IS NULL DO NOTHING
 		RETURNING ` + userColumns
 	now := s.now()
-	var u User
-	err := tx.GetContext(ctx, &u, q, accountID, NewID("usr_", now), foldUser(name), role, NewTime(now))
+	u, err := getOne[User](ctx, tx, q, accountID, NewID("usr_", now), foldUser(name), role, NewTime(now))
 	if errors.Is(err, sql.ErrNoRows) {
-		return u, fmt.Errorf("user %s: %w", name, ErrNameTaken)
+		err = fmt.Errorf("user %s: %w", name, ErrNameTaken)
 	}
 	if err != nil {
 		return u, err
@@ -133,14 +128,15 @@ func (s *Store) ResetUser(ctx context.Context, name string, link UserLink) (User
 // RemoveUser ends what the user may do: no one signs in as them any more. The
 // name is free again. It returns ErrNotFound if the user does not exist.
 func (s *Store) RemoveUser(ctx context.Context, name string) (User, error) {
-	const (
-		q     = `UPDATE users SET removed_at = $2, password = NULL WHERE name = $1 AND removed_at IS NULL RETURNING ` + userColumns
-		links = `DELETE FROM user_links WHERE user_seq = $1`
-	)
+	const q = `UPDATE users SET removed_at = $2, password = NULL WHERE name = $1 AND removed_at IS NULL RETURNING ` + userColumns
 	return s.changeUser(ctx, "remove user", q, []any{foldUser(name), NewTime(s.now())}, func(tx *sqlx.Tx, u User) error {
-		_, err := tx.ExecContext(ctx, links, u.Seq)
-		return err
+		return endLinks(ctx, tx, u.Seq)
 	})
+}
+
+func endLinks(ctx context.Context, tx *sqlx.Tx, user int64) error {
+	_, err := tx.ExecContext(ctx, `DELETE FROM user_links WHERE user_seq = $1`, user)
+	return err
 }
 
 // SetRole changes the role of a user of the account. It returns ErrNotFound if the user
@@ -154,15 +150,16 @@ func (s *Store) SetRole(ctx context.Context, accountID int64, id string, role Ro
 // links of the user but the session whose token has this hash. It returns ErrNotFound
 // if the user was removed, or has another password by now.
 func (s *Store) ChangePassword(ctx context.Context, u User, password string, session []byte) error {
-	const (
-		q     = `UPDATE users SET password = $3 WHERE seq = $1 AND password = $2 AND removed_at IS NULL`
-		links = `DELETE FROM user_links WHERE user_seq = $1`
-	)
+	const q = `UPDATE users SET password = $3 WHERE seq = $1 AND password = $2 AND removed_at IS NULL`
 	return s.inTx(ctx, "change password", func(tx *sqlx.Tx) error {
-		if err := oneRow("user", ErrNotFound)(tx.ExecContext(ctx, q, u.Seq, u.Password, password)); err != nil {
-			return err
+		err := oneRow("user", ErrNotFound)(tx.ExecContext(ctx, q, u.Seq, u.Password, password))
+		if err == nil {
+			err = endLinks(ctx, tx, u.Seq)
 		}
-		return execAll(ctx, tx, []statement{{links, []any{u.Seq}}, {endOthers, []any{u.Seq, session}}})
+		if err == nil {
+			_, err = tx.ExecContext(ctx, endOthers, u.Seq, session)
+		}
+		return err
 	})
 }
 
@@ -200,23 +197,16 @@ const endOthers = `DELETE FROM user_sessions WHERE user_seq = $1 AND hash <> $2`
 // changeUser runs q, which returns the one user that it changed, ends the user's
 // sessions, and does then what follows.
 func (s *Store) changeUser(ctx context.Context, what, q string, args []any, then func(*sqlx.Tx, User) error) (User, error) {
-	const end = `DELETE FROM user_sessions WHERE user_seq = $1`
-	var u User
-	err := s.inTx(ctx, what, func(tx *sqlx.Tx) error {
-		u = User{}
-		err := tx.GetContext(ctx, &u, q, args...)
-		if errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("user: %w", ErrNotFound)
+	return transact(ctx, s, what, func(tx *sqlx.Tx) (User, error) {
+		u, err := getOne[User](ctx, tx, q, args...)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, `DELETE FROM user_sessions WHERE user_seq = $1`, u.Seq)
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			err = then(tx, u)
 		}
-		if _, err := tx.ExecContext(ctx, end, u.Seq); err != nil {
-			return err
-		}
-		return then(tx, u)
+		return u, err
 	})
-	return u, err
 }
 
 // StartSession makes a session of u, who gave the password that is kept with u, or who
@@ -281,9 +271,8 @@ func (s *Store) EndSession(ctx context.Context, hash []byte) error {
 // use it.
 func (s *Store) LinkUser(ctx context.Context, hash []byte) (User, error) {
 	const q = `
-		SELECT u.seq, u.account_id, u.id, u.name, u.role, u.password, u.removed_at, u.created_at
-		  FROM user_links l JOIN users u ON u.seq = l.user_seq
-		 WHERE l.hash = $1 AND l.expires_at > $2 AND u.removed_at IS NULL`
+		SELECT ` + userColumns + ` FROM users
+		 WHERE seq = (SELECT user_seq FROM user_links WHERE hash = $1 AND expires_at > $2) AND removed_at IS NULL`
 	return readOne[User](ctx, s, "one-time link", q, hash, NewTime(s.now()))
 }
 
@@ -294,28 +283,20 @@ func (s *Store) UseLink(ctx context.Context, link []byte, password string, sessi
 	const (
 		use = `DELETE FROM user_links WHERE hash = $1 AND expires_at > $2 RETURNING user_seq`
 		set = `UPDATE users SET password = $2 WHERE seq = $1 AND removed_at IS NULL RETURNING ` + userColumns
-		end = `DELETE FROM user_sessions WHERE user_seq = $1`
 	)
-	var u User
-	err := s.inTx(ctx, "use one-time link", func(tx *sqlx.Tx) error {
-		u = User{}
-		var seq int64
-		err := tx.GetContext(ctx, &seq, use, link, NewTime(s.now()))
+	return transact(ctx, s, "use one-time link", func(tx *sqlx.Tx) (u User, err error) {
+		seq, err := getOne[int64](ctx, tx, use, link, NewTime(s.now()))
 		if err == nil {
-			err = tx.GetContext(ctx, &u, set, seq, password)
+			u, err = getOne[User](ctx, tx, set, seq, password)
 		}
 		if err == nil {
-			_, err = tx.ExecContext(ctx, end, seq)
+			_, err = tx.ExecContext(ctx, endOthers, seq, session)
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			err = s.insertSession(ctx, tx, u, session)
 		}
-		return s.insertSession(ctx, tx, u, session)
+		return u, err
 	})
-	if err != nil {
-		return User{}, err
-	}
-	return u, nil
 }
 
 // LeaveNote keeps a secret for a session until TakeNote returns it, but no longer
@@ -335,18 +316,14 @@ func (s *Store) LeaveNote(ctx context.Context, session []byte, subject, secret s
 // ErrNotFound if there is none, it was taken before, or it has expired.
 func (s *Store) TakeNote(ctx context.Context, session []byte, subject string) (string, error) {
 	const q = `DELETE FROM session_notes WHERE session_hash = $1 AND subject = $2 AND expires_at > $3 RETURNING sealed`
-	var sealed []byte
-	err := s.inTx(ctx, "take note", func(tx *sqlx.Tx) error {
-		return tx.GetContext(ctx, &sealed, q, session, subject, NewTime(s.now()))
+	sealed, err := transact(ctx, s, "take note", func(tx *sqlx.Tx) ([]byte, error) {
+		return getOne[[]byte](ctx, tx, q, session, subject, NewTime(s.now()))
 	})
 	if err != nil {
 		return "", err
 	}
 	secret, err := s.seal.Open(noteLabel(session, subject), sealed)
-	if err != nil {
-		return "", fmt.Errorf("note %s: %w", subject, err)
-	}
-	return string(secret), nil
+	return string(secret), errIn("note "+subject, err)
 }
 
 func noteLabel(session []byte, subject string) string {

@@ -43,7 +43,7 @@ func wait(t *testing.T, s *store.Store, w *store.Wake, f store.MessageFilter) st
 // A message that arrives while its waiter registers must not be missed.
 func TestNoWakeUpIsLostInARace(t *testing.T) {
 	t.Parallel()
-	for e, rounds := range map[storetest.Engine]int{storetest.SQLite: 4_000, storetest.PostgreSQL: 1_000} {
+	for e, rounds := range map[storetest.Engine]int{storetest.SQLite: wakeRounds, storetest.PostgreSQL: wakeRounds / 4} {
 		if raceDetector {
 			rounds /= 10
 		}

@@ -3,9 +3,7 @@ package store
 import (
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,8 +66,13 @@ type InboxRef struct {
 	ID  string `db:"id"  json:"id"`
 }
 
-const webhookColumns = `seq, account_id, id, url, events, inboxes, active, disabled_reason, old_until, failing_since, created_at,
-	secret, old_secret, owner_key, url_by, secret_by, headers, format`
+const (
+	webhookWritten = `account_id, id, url, events, inboxes, active, secret, created_at, owner_key, headers, format`
+	webhookColumns = `seq, disabled_reason, old_until, failing_since, old_secret, url_by, secret_by, ` + webhookWritten
+	saveWebhook    = `UPDATE webhook_endpoints SET url = :url, events = :events, inboxes = :inboxes, active = :active,
+		disabled_reason = :disabled_reason, failing_since = :failing_since, owner_key = :owner_key, url_by = :url_by,
+		secret_by = :secret_by, secret = :secret, old_secret = :old_secret, old_until = :old_until, headers = :headers WHERE seq = :seq`
+)
 
 // Wants reports whether the endpoint is notified of events of this type that are
 // about this inbox, or about none (0).
@@ -166,36 +169,24 @@ func (s *Store) WebhookHeaders(w Webhook) (map[string]string, error) {
 // returns ErrTooManyWebhooks if the account has enough, ErrState when OwnerKey
 // has been revoked.
 func (s *Store) CreateWebhook(ctx context.Context, w Webhook, inboxIDs []string) (Webhook, string, error) {
-	const (
-		count = `SELECT count(*) FROM webhook_endpoints WHERE account_id = $1`
-		q     = `
-		INSERT INTO webhook_endpoints (account_id, id, url, events, inboxes, active, secret, created_at, owner_key, headers, format)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-		RETURNING ` + webhookColumns
-	)
 	now, secret := s.now(), newSecret()
-	id := NewID("wh_", now)
-	var out Webhook
-	err := s.inTx(ctx, "create webhook endpoint", func(tx *sqlx.Tx) error {
+	w.ID, w.CreatedAt = NewID("wh_", now), NewTime(now)
+	w.Sealed, w.Headers = s.seal.Seal(webhookLabel(w.ID), []byte(secret)), s.sealHeaders(w.ID, w)
+	out, err := transact(ctx, s, "create webhook endpoint", func(tx *sqlx.Tx) (Webhook, error) {
 		if err := s.lockAccountFor(ctx, tx, w.AccountID, w.OwnerKey); err != nil {
-			return err
+			return w, err
 		}
-		var n int64
-		if err := tx.GetContext(ctx, &n, count, w.AccountID); err != nil {
-			return err
+		n, err := getOne[int](ctx, tx, `SELECT count(*) FROM webhook_endpoints WHERE account_id = $1`, w.AccountID)
+		if err == nil && n >= MaxWebhooks {
+			err = ErrTooManyWebhooks
 		}
-		if n >= MaxWebhooks {
-			return ErrTooManyWebhooks
+		if err == nil && inboxIDs != nil {
+			w.Inboxes, err = inboxRefs(ctx, tx, w.AccountID, inboxIDs)
 		}
-		if inboxIDs != nil {
-			var err error
-			if w.Inboxes, err = inboxRefs(ctx, tx, w.AccountID, inboxIDs); err != nil {
-				return err
-			}
+		if err == nil {
+			w.Seq, err = insertRow(ctx, tx, "webhook_endpoints", webhookWritten, w)
 		}
-		sealed := s.seal.Seal(webhookLabel(id), []byte(secret))
-		return tx.GetContext(ctx, &out, q, w.AccountID, id, w.URL, w.Events, w.Inboxes, w.Active, sealed, NewTime(now), w.OwnerKey,
-			s.sealHeaders(id, w), w.Format)
+		return w, err
 	})
 	return out, secret, err
 }
@@ -256,44 +247,29 @@ func (s *Store) InboxRefs(ctx context.Context, accountID int64, ids []string) (*
 // UpdateWebhook lets edit change URL, events, inboxes, active, and the keys that the
 // endpoint is turned off with. An endpoint that is turned on starts anew: why it was off
 // and since when it failed is forgotten, and what was left pending is due. An error of
-// edit changes nothing and is returned unchanged. It returns ErrState when the key by,
-// which is nil for a person, has been revoked.
+// edit changes nothing. It returns ErrState when the key by, which is nil for a person,
+// has been revoked.
 func (s *Store) UpdateWebhook(ctx context.Context, accountID int64, id string, by *string, edit func(*Webhook) error) (Webhook, error) {
-	const save = `
-		UPDATE webhook_endpoints SET url = $2, events = $3, active = $4, disabled_reason = $5, failing_since = $6, owner_key = $7, inboxes = $8,
-			url_by = $9, secret_by = $10, headers = $11
-		 WHERE seq = $1`
 	const resume = `UPDATE webhook_deliveries SET next_attempt_at = $2 WHERE endpoint_seq = $1 AND next_attempt_at > $2 AND NOT leased`
-	var w Webhook
-	var refused error
-	err := s.inTx(ctx, "update webhook endpoint", func(tx *sqlx.Tx) error {
-		var err error
-		if w, err = s.lockWebhookFor(ctx, tx, accountID, id, by); err != nil {
-			return err
-		}
-		was := w.Active
-		if refused = edit(&w); refused != nil {
-			return refused
-		}
-		if w.Active && !was {
-			w.DisabledReason, w.FailingSince = nil, nil
-			if _, err := tx.ExecContext(ctx, resume, w.Seq, NewTime(s.now())); err != nil {
-				return errIn("resume deliveries", err)
+	w, err := transact(ctx, s, "update webhook endpoint", func(tx *sqlx.Tx) (Webhook, error) {
+		return s.editWebhook(ctx, tx, accountID, id, by, func(w *Webhook) error {
+			was := w.Active
+			if err := edit(w); err != nil {
+				return err
 			}
-		}
-		w.Headers = s.sealHeaders(id, w)
-		_, err = tx.ExecContext(ctx, save, w.Seq, w.URL, w.Events, w.Active, w.DisabledReason, w.FailingSince, w.OwnerKey, w.Inboxes,
-			w.URLBy, w.SecretBy, w.Headers)
-		return err
+			w.Headers = s.sealHeaders(id, *w)
+			if !w.Active || was {
+				return nil
+			}
+			w.DisabledReason, w.FailingSince = nil, nil
+			_, err := tx.ExecContext(ctx, resume, w.Seq, NewTime(s.now()))
+			return errIn("resume deliveries", err)
+		})
 	})
-	switch {
-	case refused != nil:
-		return Webhook{}, refused
-	case err != nil:
-		return Webhook{}, err
+	if err == nil {
+		s.changed([]topic{{kind: topicWebhooks}}, 1)
 	}
-	s.changed([]topic{{kind: topicWebhooks}}, 1)
-	return w, nil
+	return w, err
 }
 
 // RotateWebhook gives the endpoint a new secret and returns both. The one before
@@ -301,31 +277,16 @@ func (s *Store) UpdateWebhook(ctx context.Context, accountID int64, id string, b
 // the keys that the endpoint is turned off with; its error is as that of UpdateWebhook.
 // It returns ErrState when the key by, which is nil for a person, has been revoked.
 func (s *Store) RotateWebhook(ctx context.Context, accountID int64, id string, by *string, edit func(*Webhook) error) (Webhook, string, error) {
-	const save = `UPDATE webhook_endpoints SET secret = $2, old_secret = $3, old_until = $4, owner_key = $5, url_by = $6, secret_by = $7 WHERE seq = $1`
 	secret := newSecret()
-	var w Webhook
-	var refused error
-	err := s.inTx(ctx, "rotate secret", func(tx *sqlx.Tx) error {
-		var err error
-		if w, err = s.lockWebhookFor(ctx, tx, accountID, id, by); err != nil {
-			return err
-		}
-		until := NewTime(s.now().Add(OldSecretTTL))
-		w.SealedOld, w.OldUntil, w.Sealed = w.Sealed, &until, s.seal.Seal(webhookLabel(id), []byte(secret))
-		w.SecretBy = by
-		if refused = edit(&w); refused != nil {
-			return refused
-		}
-		_, err = tx.ExecContext(ctx, save, w.Seq, w.Sealed, w.SealedOld, w.OldUntil, w.OwnerKey, w.URLBy, w.SecretBy)
-		return err
+	w, err := transact(ctx, s, "rotate secret", func(tx *sqlx.Tx) (Webhook, error) {
+		return s.editWebhook(ctx, tx, accountID, id, by, func(w *Webhook) error {
+			until := NewTime(s.now().Add(OldSecretTTL))
+			w.SealedOld, w.OldUntil, w.Sealed = w.Sealed, &until, s.seal.Seal(webhookLabel(id), []byte(secret))
+			w.SecretBy = by
+			return edit(w)
+		})
 	})
-	if refused != nil {
-		err = refused
-	}
-	if err != nil {
-		return Webhook{}, "", err
-	}
-	return w, secret, nil
+	return w, secret, err
 }
 
 // DeleteWebhook deletes the endpoint. Its deliveries, which may be many and which
@@ -338,26 +299,26 @@ func (s *Store) DeleteWebhook(ctx context.Context, accountID int64, id string) e
 // lockWebhook reads the endpoint and keeps others from changing it until the end
 // of the transaction.
 func (s *Store) lockWebhook(ctx context.Context, tx *sqlx.Tx, accountID int64, id string) (Webhook, error) {
-	var e Webhook
-	err := tx.GetContext(ctx, &e, oneWebhook+s.engine.LockRow(), accountID, id)
-	return e, s.wrap(err, "webhook endpoint "+id)
+	w, err := getOne[Webhook](ctx, tx, oneWebhook+s.engine.LockRow(), accountID, id)
+	return w, s.wrap(err, "webhook endpoint "+id)
 }
 
-// lockWebhookFor is lockWebhook with the owner, for a change by the key by, which may be
-// nil. It locks the account first, as lockAccountFor does.
-func (s *Store) lockWebhookFor(ctx context.Context, tx *sqlx.Tx, accountID int64, id string, by *string) (Webhook, error) {
+// editWebhook lets edit change an endpoint, with its owner, for the key by, which may be nil,
+// and saves it. It locks the account first, as lockAccountFor does.
+func (s *Store) editWebhook(
+	ctx context.Context, tx *sqlx.Tx, accountID int64, id string, by *string, edit func(*Webhook) error,
+) (Webhook, error) {
 	if err := s.lockAccountFor(ctx, tx, accountID, by); err != nil {
 		return Webhook{}, err
 	}
-	w, err := s.lockWebhook(ctx, tx, accountID, id)
-	if err != nil || w.OwnerKey == nil {
-		return w, err
-	}
-	var owner Key
-	err = tx.GetContext(ctx, &owner, oneKey, accountID, *w.OwnerKey)
-	if errors.Is(err, sql.ErrNoRows) {
-		return w, nil
-	}
-	w.Owner = &owner
-	return w, errIn("read the owner", err)
+	return editRow(ctx, s, tx, oneWebhook, []any{accountID, id}, func(w *Webhook) error {
+		if w.OwnerKey != nil {
+			owner, err := getAll[Key](ctx, tx, oneKey, accountID, *w.OwnerKey)
+			if w.Owner = first(owner); err != nil {
+				return errIn("read the owner", err)
+			}
+		}
+		return edit(w)
+	}, saveWebhook)
 }
+

@@ -105,8 +105,9 @@ var errClosed = fmt.Errorf("%w: the store is closed", ErrUnavailable)
 // SQLite has one writer: all functions wait for it. Each runs in a savepoint, and one that
 // fails is rolled back alone. On PostgreSQL those share a transaction that name the one
 // row that they lock: they run in the order of these rows, and wait for other rows
-// only briefly. If one fails, each of them runs again in a transaction of its own,
-// as all others do: a savepoint each would cost more round trips than they share.
+// only briefly. If one fails, it runs again in a transaction of its own, with those that
+// lock the same row, and the others share another one. If one of these fails too, each of
+// them runs alone. A savepoint each would cost more round trips than they share.
 type committer struct {
 	db       *sqlx.DB
 	prepared *engine.Prepared
@@ -127,6 +128,7 @@ type part struct {
 	ctx      context.Context //nolint:containedctx // of the caller, who waits
 	do       func(*sqlx.Tx) error
 	locks    int64 // the row that it locks, or 0
+	again    bool  // it was in a shared transaction that failed
 	state    atomic.Int32
 	done     chan error
 	panicked any // what do panicked with
@@ -296,7 +298,7 @@ func (c *committer) gather(first *part) []*part {
 }
 
 // attempt runs parts in one transaction. It returns those that have to run again, because
-// an interrupted statement ended the transaction.
+// another one ended the transaction.
 func (c *committer) attempt(ctx context.Context, parts []*part) (again []*part) {
 	var tx *sqlx.Tx
 	err := c.prepared.Prepare(ctx)
@@ -323,8 +325,15 @@ func (c *committer) attempt(ctx context.Context, parts []*part) (again []*part) 
 		failed, open := c.runPart(ctx, tx, p, len(parts) == 1 || !c.alone)
 		switch {
 		case failed != nil && len(parts) > 1 && !c.alone:
-			finish(append(written, parts[i:]...), errShared)
-			return nil
+			for _, q := range append(written, parts[i:]...) {
+				if q == p || q.again || q.locks == p.locks {
+					q.done <- errShared
+					continue
+				}
+				q.again = true
+				again = append(again, q)
+			}
+			return again
 		case failed == nil || open && len(parts) > 1: // why it failed may be what the others wrote
 			p.state.Store(partCommits)
 			written = append(written, p)

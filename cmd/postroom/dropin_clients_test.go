@@ -34,7 +34,7 @@ func TestVendorSDKs(t *testing.T) {
 	if err != nil || len(scripts) < 2 {
 		t.Fatalf("%d scripts (%v)", len(scripts), err)
 	}
-	for _, script := range scripts {
+	for _, script := range append(scripts, vendorSDKs+"/go") {
 		name := strings.TrimSuffix(filepath.Base(script), ".mjs")
 		if name == "try" { // what the others share
 			continue
@@ -43,10 +43,13 @@ func TestVendorSDKs(t *testing.T) {
 			t.Parallel()
 			s := dev(t)
 			cmd := exec.CommandContext(t.Context(), "node", filepath.Base(script))
-			cmd.Dir = vendorSDKs
+			if cmd.Dir = vendorSDKs; name == "go" {
+				cmd = exec.CommandContext(t.Context(), "go", "run", ".")
+				cmd.Dir = script
+			}
 			proxy := tlsInFront(t, s.api)
 			cmd.Env = append(os.Environ(), "POSTROOM_URL="+s.api, "POSTROOM_TLS=https://postroom.example", "https_proxy="+proxy, "HTTPS_PROXY="+proxy,
-				"NODE_TLS_REJECT_UNAUTHORIZED=0")
+				"NODE_TLS_REJECT_UNAUTHORIZED=0", "RESEND_BASE_URL="+s.api+"/resend/")
 			out, err := cmd.Output()
 			if err != nil {
 				t.Fatalf("%v %s\n%s\nlog:\n%s", err, err.(*exec.ExitError).Stderr, out, s.log) //nolint:errorlint // as exec documents

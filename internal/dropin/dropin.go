@@ -76,8 +76,7 @@ func Handler(cfg Config, next http.Handler) http.Handler {
 		}
 		api := cfg.API
 		api.BaseURL = strings.TrimSuffix(api.BaseURL, "/") + "/" + v.Name
-		h := http.StripPrefix("/"+v.Name, v.New(api))
-		fronts[v.Name] = cfg.Front(vendorapi.Key, v.Refuse, h)
+		fronts[v.Name] = cfg.Front(vendorapi.Key, v.WriteError, http.StripPrefix("/"+v.Name, v.Handler(api)))
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h := fronts[vendorOf(r)]; h != nil {

@@ -131,37 +131,6 @@ func slowdown() time.Duration {
 	return 1
 }
 
-// TestHTMLToTextIsLinear reads HTML that is costly for browsers and tree
-// builders: 1 MB in 100 ms, 10 MB in a second (M8).
-func TestHTMLToTextIsLinear(t *testing.T) {
-	if testing.Short() || cputime.RaceDetector {
-		t.Skip("measures time")
-	}
-	for name, piece := range map[string]string{
-		"M8: unclosed elements":         "<div>x",
-		"M8: end tags without a start":  "<div></p></b>",
-		"M8: tables in each other":      "<table><tr><td>",
-		"M8: hidden unclosed elements":  "<p hidden>",
-		"M8: links that are not closed": "<a href=https://a.example/b>c",
-		"M8: a newsletter":              "<tr><td style='padding:0 4px'><p class=x>Read &amp; <b>think</b> about it.</p></td></tr>\n",
-	} {
-		for size, most := range map[int]time.Duration{1 << 20: 100 * time.Millisecond, 10 << 20: time.Second} {
-			html := strings.Repeat(piece, size/len(piece))
-			best := time.Hour
-			for range 3 { // other load slows the processor too
-				start := cputime.Used()
-				htmltext.Text(html)
-				if best = min(best, cputime.Used()-start); best <= most {
-					break
-				}
-			}
-			if best > most {
-				t.Errorf("%s: %d MB took %v", name, size>>20, best)
-			}
-		}
-	}
-}
-
 // allocated returns the bytes that the process has allocated since its start.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}

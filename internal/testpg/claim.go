@@ -13,6 +13,8 @@ const (
 	maxDatabases = 64
 	// maxTestConns bounds the connections that one test may open.
 	maxTestConns = 60
+	// applicationName is that of the session that empties a database, beside those of tests.
+	applicationName = "testpg"
 )
 
 // kind is one set of numbered test databases.
@@ -34,6 +36,7 @@ type claim struct {
 	name, url string
 	pool      *sql.DB
 	session   *sql.Conn // the pool's only connection, which has the lock
+	db        *sql.DB   // the database, with one connection
 }
 
 // claimDatabase claims the first free test database of this kind, and creates it if it
@@ -59,8 +62,19 @@ func claimDatabase(ctx context.Context, server string, k kind) (_ *claim, err er
 		return nil, err
 	}
 	created, err := c.create(ctx)
-	if err != nil || created || k == preparedDatabases {
-		return c, err
+	if err != nil {
+		return nil, err
+	}
+	own, err := withParameter(c.url, "application_name", applicationName)
+	if err != nil {
+		return nil, err
+	}
+	if c.db, err = sql.Open("postgres", own); err != nil {
+		return nil, err
+	}
+	c.db.SetMaxOpenConns(1)
+	if created || k == preparedDatabases {
+		return c, nil
 	}
 	return c, c.empty(ctx)
 }
@@ -107,19 +121,19 @@ func (c *claim) empty(ctx context.Context) error {
 	if err := c.cut(ctx); err != nil {
 		return err
 	}
-	db, err := sql.Open("postgres", c.url)
-	if err != nil {
-		return err
-	}
-	_, err = db.ExecContext(ctx, drop)
-	return errors.Join(err, db.Close())
+	_, err := c.db.ExecContext(ctx, drop)
+	return err
 }
 
-// cut closes every connection to the database.
+// cut closes every other connection to the database.
 func (c *claim) cut(ctx context.Context) error {
 	const q = `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
-		WHERE datname = $1 AND usename = current_user`
-	if _, err := c.session.ExecContext(ctx, q, c.name); err != nil {
+		WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()`
+	_, err := c.db.ExecContext(ctx, q)
+	if err != nil { // a test may have closed this connection as well
+		_, err = c.db.ExecContext(ctx, q)
+	}
+	if err != nil {
 		return fmt.Errorf("close connections: %w", err)
 	}
 	return nil
@@ -133,8 +147,11 @@ func (c *claim) release(ctx context.Context) error {
 
 func (c *claim) close() error {
 	var err error
+	if c.db != nil {
+		err = c.db.Close()
+	}
 	if c.session != nil {
-		err = c.session.Close()
+		err = errors.Join(err, c.session.Close())
 	}
 	return errors.Join(err, c.pool.Close())
 }
@@ -146,5 +163,16 @@ func withDatabase(server, name string) (string, error) {
 		return "", fmt.Errorf("POSTROOM_TEST_POSTGRES: %w", err)
 	}
 	u.Path = "/" + name
+	return u.String(), nil
+}
+
+func withParameter(server, name, value string) (string, error) {
+	u, err := url.Parse(server)
+	if err != nil {
+		return "", err
+	}
+	q := u.Query()
+	q.Set(name, value)
+	u.RawQuery = q.Encode()
 	return u.String(), nil
 }

@@ -5,6 +5,7 @@ package testpg
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"testing"
 )
 
@@ -75,7 +76,7 @@ func TestPreparedDatabaseIsRestored(t *testing.T) {
 			if err := c.close(); err != nil {
 				t.Fatal(err)
 			}
-		} else if err := c.restore(t.Context()); err != nil {
+		} else if err := errors.Join(c.restore(t.Context()), c.close()); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
 		}
 		waitForLock(t, server, preparedDatabases, 1) // which ends a moment after its session

@@ -24,12 +24,15 @@ const claimTimeout = time.Minute
 // is set, it fails.
 func Schema(t testing.TB) string {
 	t.Helper()
-	return claimed(t, emptyDatabases, func(context.Context, *claim) error { return nil }, func(ctx context.Context, c *claim) error { return c.release(ctx) })
+	get := func(ctx context.Context, server string) (*claim, error) { return claimDatabase(ctx, server, emptyDatabases) }
+	return claimed(t, get, func(context.Context, *claim) error { return nil }, func(ctx context.Context, c *claim) error { return c.release(ctx) })
 }
 
 // claimed returns the URL of a database for t that ready has prepared. release is called
 // when the test and its clean-ups are done.
-func claimed(t testing.TB, k kind, ready, release func(context.Context, *claim) error) string {
+func claimed(
+	t testing.TB, get func(ctx context.Context, server string) (*claim, error), ready, release func(context.Context, *claim) error,
+) string {
 	t.Helper()
 	server, err := serverURL()
 	if err != nil {
@@ -41,7 +44,7 @@ func claimed(t testing.TB, k kind, ready, release func(context.Context, *claim) 
 
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
-	c, err := claimDatabase(ctx, server, k)
+	c, err := get(ctx, server)
 	if err != nil {
 		t.Fatalf("get a test database from PostgreSQL: %v", err)
 	}

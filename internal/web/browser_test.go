@@ -77,6 +77,8 @@ type tab struct {
 	t    *testing.T
 	site *site
 	ctx  context.Context
+	// limit ends ctx, unless another step begins in time.
+	limit *time.Timer
 
 	mu       sync.Mutex
 	console  []string // what went wrong, as the browser says
@@ -111,8 +113,8 @@ func (s *site) browseSignedOut(t *testing.T) *tab {
 		t.Fatalf("start chromium: %v", chromium.err)
 	}
 	ctx, closeTab := chromedp.NewContext(chromium.ctx, chromedp.WithNewBrowserContext())
-	timed, cancel := context.WithTimeout(ctx, 8*patience)
-	b := &tab{t: t, site: s, ctx: timed}
+	timed, cancel := context.WithCancel(ctx)
+	b := &tab{t: t, site: s, ctx: timed, limit: time.AfterFunc(2*patience, cancel)}
 	must(t, chromedp.Do(ctx)) // opens the tab, which a context with an end would close
 	watching := b.watch(ctx)
 	t.Cleanup(func() {
@@ -206,6 +208,7 @@ func (b *tab) asked() []string {
 // do runs what a person does.
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
+	b.limit.Reset(2 * patience)
 	if err := chromedp.Do(b.ctx, steps...); err != nil {
 		b.t.Fatalf("%v\nat %s\nconsole: %v", err, b.where(), b.console)
 	}
@@ -256,6 +259,7 @@ func (b *tab) sound() {
 // loads runs steps that load another page, which must return this status.
 func (b *tab) loads(status int64, steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
+	b.limit.Reset(2 * patience)
 	res, err := chromedp.RunResponse(b.ctx, steps...)
 	if err != nil {
 		b.t.Fatalf("%v\nat %s\nconsole: %v", err, b.where(), b.console)

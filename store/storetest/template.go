@@ -47,16 +47,20 @@ func copySQLiteTemplate(t testing.TB, path string) {
 // schemaVersion is a checksum of all migrations.
 var schemaVersion = sync.OnceValue(func() string {
 	sum := sha256.New()
-	err := fs.WalkDir(migrations.Files, ".", func(path string, d fs.DirEntry, err error) error {
+	files, err := migrations.PostgreSQL()
+	if err != nil {
+		panic(err) // the files are part of the program
+	}
+	err = fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		text, err := fs.ReadFile(migrations.Files, path)
+		text, err := fs.ReadFile(files, path)
 		fmt.Fprintf(sum, "%s %d %s", path, len(text), text)
 		return err
 	})
 	if err != nil {
-		panic(err) // the files are part of the program
+		panic(err)
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 })

@@ -6,7 +6,7 @@
 package mailosaur
 
 import (
-	"cmp"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -19,40 +19,40 @@ import (
 )
 
 // Vendor is the API.
-var Vendor = vendorapi.Vendor{Name: "mailosaur", New: newHandler, Refuse: refuse}
+var Vendor = vendorapi.Vendor{Name: "mailosaur", Operations: operations, Refuse: refuse}
 
 type (
 	server struct{ vendorapi.API }
 	object = vendorapi.Object
 )
 
-func newHandler(api vendorapi.API) http.Handler {
-	s, m := server{api}, api.NewMux(refuse)
-	m.Handle("GET /api/messages", func(w http.ResponseWriter, r *http.Request) error {
-		return s.find(w, r, url.Values{}, func(*gen.Message) bool { return true })
-	})
-	m.Handle("DELETE /api/messages", s.delete)
-	m.Handle("POST /api/messages/search", s.search)
-	m.Handle("GET /api/messages/{id}", s.show)
-	m.Handle("DELETE /api/messages/{id}", s.delete)
-	m.Handle("GET /api/files/email/{id}", func(w http.ResponseWriter, r *http.Request) error {
-		return s.ServeFile(w, r, vendorapi.Path("messages", r.PathValue("id"), "raw"))
-	})
-	m.Handle("GET /api/files/attachments/{id}", func(w http.ResponseWriter, r *http.Request) error {
-		message, attachment, _ := strings.Cut(r.PathValue("id"), ".")
-		return s.ServeFile(w, r, vendorapi.Path("messages", message, "attachments", attachment))
-	})
-	return m
+func operations(api vendorapi.API) map[string]vendorapi.Handler {
+	s := server{api}
+	return map[string]vendorapi.Handler{
+		"GET /api/messages": func(_ http.ResponseWriter, r *http.Request) (any, error) {
+			return s.find(r, url.Values{}, func(*gen.Message) bool { return true })
+		},
+		"POST /api/messages/search": s.search, "DELETE /api/messages": s.delete,
+		"GET /api/messages/{id}": vendorapi.Show(api, s.show, "messages", "{id}"), "DELETE /api/messages/{id}": s.delete,
+		"POST /api/messages/{id}/reply": s.answers("reply"), "POST /api/messages/{id}/forward": s.answers("forward"),
+		"GET /api/files/email/{id}": s.File("messages", "{id}", "raw"),
+		"GET /api/files/attachments/{id}": func(w http.ResponseWriter, r *http.Request) (any, error) {
+			message, attachment, _ := strings.Cut(r.PathValue("id"), ".")
+			return s.File("messages", message, "attachments", attachment)(w, r)
+		},
+		"GET /api/servers":      func(_ http.ResponseWriter, r *http.Request) (any, error) { return s.servers(r) },
+		"GET /api/servers/{id}": func(_ http.ResponseWriter, r *http.Request) (any, error) { return s.showServer(r, r.PathValue("id")) },
+	}
 }
 
-// refuse writes an error as Mailosaur does. Its SDKs show the text of an error only for
+// refuse returns an error as Mailosaur does. Its SDKs show the text of an error only for
 // the status 400.
-func refuse(w http.ResponseWriter, e *httpapi.Error) {
+func refuse(e *httpapi.Error) (int, any) {
 	status := e.Status
 	if status == http.StatusUnprocessableEntity {
 		status = http.StatusBadRequest
 	}
-	_ = vendorapi.JSON(w, status, object{"errors": []object{{"field": e.Param, "detail": []object{{"description": e.Message}}}}})
+	return status, object{"errors": []object{{"field": e.Param, "detail": []object{{"description": e.Message}}}}}
 }
 
 // all is the server that has the mail of all inboxes of the key.
@@ -86,19 +86,19 @@ func summary(m *gen.Message, server string) object {
 	}
 }
 
-// find writes the messages that match of the page that the client asks for.
-func (s server) find(w http.ResponseWriter, r *http.Request, filters url.Values, match func(*gen.Message) bool) error {
+// find returns the messages that match of the page that the client asks for.
+func (s server) find(r *http.Request, filters url.Values, match func(*gen.Message) bool) (any, error) {
 	q, err := vendorapi.Query(r, "server", "page", "itemsPerPage", "receivedAfter", "dir")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	page, err := vendorapi.Number(q, "page", 0, 0, 1000)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	size, err := vendorapi.Number(q, "itemsPerPage", 50, 1, 1000)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if after := q.Get("receivedAfter"); after != "" {
 		filters.Set("since", after)
@@ -108,16 +108,16 @@ func (s server) find(w http.ResponseWriter, r *http.Request, filters url.Values,
 	case "sent":
 		filters.Set("direction", "out")
 	default:
-		return httpapi.Invalid("dir", "must be Sent or Received")
+		return nil, httpapi.Invalid("dir", "must be Sent or Received")
 	}
 	id := q.Get("server")
 	if id == "" {
-		return errNoServer
+		return nil, errNoServer
 	}
 	items, skip := []object{}, page*size
 	for m, err := range s.Received(r, filters) {
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if !within(m, id) || !match(m) {
 			continue
@@ -131,16 +131,16 @@ func (s server) find(w http.ResponseWriter, r *http.Request, filters url.Values,
 			break
 		}
 	}
-	return vendorapi.JSON(w, http.StatusOK, object{"items": items})
+	return object{"items": items}, nil
 }
 
 // delay is after how many milliseconds the SDK searches again: the last one from then on.
 const delay = "200,300,500,1000"
 
-func (s server) search(w http.ResponseWriter, r *http.Request) error {
+func (s server) search(w http.ResponseWriter, r *http.Request) (any, error) {
 	var c struct{ SentFrom, SentTo, Subject, Body, Match string }
 	if err := vendorapi.Decode(r, &c); err != nil {
-		return err
+		return nil, err
 	}
 	filters := url.Values{"since": {time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)}}
 	if c.Body != "" {
@@ -166,30 +166,26 @@ func (s server) search(w http.ResponseWriter, r *http.Request) error {
 	anyOne := strings.EqualFold(c.Match, "any")
 	switch {
 	case len(tests) == 0:
-		return httpapi.Invalid("criteria", "needs sentFrom, sentTo, subject or body")
+		return nil, httpapi.Invalid("criteria", "needs sentFrom, sentTo, subject or body")
 	case !anyOne && c.Match != "" && !strings.EqualFold(c.Match, "all"):
-		return httpapi.Invalid("match", "must be ALL or ANY")
+		return nil, httpapi.Invalid("match", "must be ALL or ANY")
 	}
 	w.Header().Set("X-Ms-Delay", delay)
-	return s.find(w, r, filters, func(m *gen.Message) bool {
+	return s.find(r, filters, func(m *gen.Message) bool {
 		// Of any, one test passes; of all, none fails.
 		return slices.ContainsFunc(tests, func(test func(*gen.Message) bool) bool { return test(m) == anyOne }) == anyOne
 	})
 }
 
-// show writes a message as a whole.
-func (s server) show(w http.ResponseWriter, r *http.Request) error {
-	m, err := vendorapi.Call[gen.Message](r, s.API, http.MethodGet, vendorapi.Path("messages", r.PathValue("id")), nil, nil)
-	if err != nil {
-		return err
-	}
+// show returns a message as a whole.
+func (s server) show(m *gen.Message) object {
 	_, domain, _ := strings.Cut(m.DeliveredTo.Or(m.From.Value.Email), "@")
 	id, _, _ := strings.Cut(domain, ".")
-	out := summary(&m, id)
-	links, images := vendorapi.Links(m.HTML.Or(""))
-	out["html"] = content(&m, m.HTML.Or(""), links)
-	out["html"].(object)["images"] = vendorapi.Mapped(images, func(l vendorapi.Link) object { return object{"src": l.Target, "alt": l.Text} })
-	out["text"] = content(&m, m.Text.Or(""), vendorapi.TextLinks(m.Text.Or("")))
+	out := summary(m, id)
+	links, images := linksOf(m.HTML.Or(""))
+	html := content(m, m.HTML.Or(""), links)
+	html["images"] = vendorapi.Mapped(images, func(l link) object { return object{"src": l.target, "alt": l.text} })
+	out["html"], out["text"] = html, content(m, m.Text.Or(""), textLinks(m.Text.Or("")))
 	out["attachments"] = vendorapi.Mapped(m.Attachments, func(a gen.Attachment) object {
 		file := m.ID + "." + a.ID
 		return object{
@@ -203,45 +199,93 @@ func (s server) show(w http.ResponseWriter, r *http.Request) error {
 	}
 	out["metadata"] = object{
 		"headers":  vendorapi.Mapped(m.Headers, func(h gen.HeaderField) object { return object{"field": h.Name, "value": h.Value} }),
-		"mailFrom": strings.Trim(vendorapi.Header(&m, "Return-Path"), "<>"), "rcptTo": rcptTo,
+		"mailFrom": strings.Trim(vendorapi.Header(m, "Return-Path"), "<>"), "rcptTo": rcptTo,
 	}
-	return vendorapi.JSON(w, http.StatusOK, out)
+	return out
 }
 
-// content returns a body with the codes and links in it.
-func content(m *gen.Message, body string, links []vendorapi.Link) object {
-	return object{
-		"body":  body,
-		"codes": vendorapi.Mapped(vendorapi.Codes(m, body), func(code string) object { return object{"value": code} }),
-		"links": vendorapi.Mapped(links, func(l vendorapi.Link) object {
-			return object{"href": l.Target, "text": strings.TrimSpace(l.Text)}
-		}),
-	}
+// answer is a reply, or a message that is forwarded.
+type answer struct {
+	To, CC      string
+	Text, HTML  *string
+	Attachments []vendorapi.Attachment
+}
+
+// answers returns the handler that replies to the message in the path, or forwards it. An
+// answer that needs approval has the ID of its draft.
+func (s server) answers(action string) vendorapi.Handler {
+	return vendorapi.WithBody(func(r *http.Request, in *answer) (any, error) {
+		body := object{"text": in.Text, "html": in.HTML, "attachments": vendorapi.Files(in.Attachments)}
+		for name, list := range map[string]string{"to": in.To, "cc": in.CC} {
+			to, err := vendorapi.Addresses(name, list)
+			if err != nil {
+				return nil, err
+			}
+			if to != nil {
+				body[name] = to
+			}
+		}
+		resp, err := s.Do(r, http.MethodPost, vendorapi.Path(r, "messages", "{id}", action), nil, body)
+		if err != nil {
+			return nil, err
+		}
+		var m gen.Message
+		if resp.StatusCode != http.StatusAccepted {
+			err = json.NewDecoder(resp.Body).Decode(&m)
+			return s.show(&m), err
+		}
+		var d gen.Draft
+		err = json.NewDecoder(resp.Body).Decode(&d)
+		m = gen.Message{ID: d.ID, From: gen.NewNilMailAddress(d.From), To: d.To, Cc: d.Cc, Bcc: d.Bcc, Subject: d.Subject, Text: d.Text, HTML: d.HTML}
+		m.CreatedAt, m.Attachments = d.CreatedAt, d.Attachments
+		return s.show(&m), err
+	})
 }
 
 // delete deletes a message, or all of a server.
-func (s server) delete(w http.ResponseWriter, r *http.Request) error {
+func (s server) delete(w http.ResponseWriter, r *http.Request) (any, error) {
 	q, err := vendorapi.Query(r, "server")
+	if err != nil {
+		return nil, err
+	}
 	ids := []string{r.PathValue("id")}
 	if ids[0] == "" {
-		if q.Get("server") == "" && err == nil {
-			err = errNoServer
-		}
-		ids = nil
-		for m, failed := range s.Received(r, nil) {
-			if err = cmp.Or(err, failed); err != nil {
-				break
-			}
-			if within(m, q.Get("server")) {
-				ids = append(ids, m.ID)
-			}
+		ids, err = s.on(r, q.Get("server"))
+		if err != nil {
+			return nil, err
 		}
 	}
-	if err == nil {
-		err = s.Delete(r, ids)
+	if err := s.Delete(r, ids); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		w.WriteHeader(http.StatusNoContent)
+	w.WriteHeader(http.StatusNoContent)
+	return nil, nil
+}
+
+// on returns the IDs of the received messages on a server.
+func (s server) on(r *http.Request, id string) (ids []string, err error) {
+	if id == "" {
+		return nil, errNoServer
 	}
-	return err
+	for m, err := range s.Received(r, nil) {
+		if err != nil {
+			return nil, err
+		}
+		if within(m, id) {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids, nil
+}
+
+// showServer returns a server. Each domain is one, whether it has mail or not.
+func (s server) showServer(r *http.Request, id string) (any, error) {
+	ids, err := s.on(r, id)
+	return object{"id": id, "name": id, "users": []string{}, "messages": len(ids)}, err
+}
+
+// servers returns the server that has all mail.
+func (s server) servers(r *http.Request) (any, error) {
+	one, err := s.showServer(r, all)
+	return object{"items": []any{one}}, err
 }

@@ -18,40 +18,33 @@ import (
 )
 
 // Vendor is the API.
-var Vendor = vendorapi.Vendor{Name: "mailpit", New: newHandler, Refuse: refuse}
+var Vendor = vendorapi.Vendor{Name: "mailpit", Operations: operations, Refuse: refuse}
 
 type (
 	server struct{ vendorapi.API }
 	object = vendorapi.Object
 )
 
-func newHandler(api vendorapi.API) http.Handler {
-	s, m := server{api}, api.NewMux(refuse)
-	m.Handle("GET /api/v1/info", s.info)
-	m.Handle("GET /api/v1/messages", s.list)
-	m.Handle("DELETE /api/v1/messages", s.delete)
-	m.Handle("PUT /api/v1/messages", s.mark)
-	m.Handle("PUT /api/v1/tags", s.tag)
-	m.Handle("GET /api/v1/search", s.list)
-	m.Handle("DELETE /api/v1/search", s.delete)
-	m.Handle("GET /api/v1/message/{id}", s.one(s.show))
-	m.Handle("GET /api/v1/message/{id}/headers", s.one(s.headers))
-	m.Handle("GET /api/v1/message/{id}/raw", s.one(func(w http.ResponseWriter, r *http.Request, m *gen.Message) error {
-		return s.ServeFile(w, r, vendorapi.Path("messages", m.ID, "raw"))
-	}))
-	m.Handle("GET /api/v1/message/{id}/part/{part}", s.one(func(w http.ResponseWriter, r *http.Request, m *gen.Message) error {
-		return s.ServeFile(w, r, vendorapi.Path("messages", m.ID, "attachments", r.PathValue("part")))
-	}))
-	if api.Dev { // Mailpit lets no mail out
-		m.Handle("POST /api/v1/send", s.send)
+func operations(api vendorapi.API) map[string]vendorapi.Handler {
+	s := server{api}
+	all := map[string]vendorapi.Handler{
+		"GET /api/v1/info":     s.info,
+		"GET /api/v1/messages": s.list, "DELETE /api/v1/messages": s.delete, "PUT /api/v1/messages": vendorapi.WithBody(s.mark),
+		"GET /api/v1/search": s.list, "DELETE /api/v1/search": s.delete,
+		"GET /api/v1/tags": s.tags, "PUT /api/v1/tags": vendorapi.WithBody(s.tag),
+		"GET /api/v1/message/{id}":             s.latest(vendorapi.Show(api, show, "messages", "{id}")),
+		"GET /api/v1/message/{id}/headers":     s.latest(vendorapi.Show(api, headers, "messages", "{id}")),
+		"GET /api/v1/message/{id}/raw":         s.latest(s.File("messages", "{id}", "raw")),
+		"GET /api/v1/message/{id}/part/{part}": s.latest(s.File("messages", "{id}", "attachments", "{part}")),
 	}
-	return m
+	if api.Dev { // Mailpit lets no mail out
+		all["POST /api/v1/send"] = vendorapi.WithBody(s.send)
+	}
+	return all
 }
 
-// refuse writes an error as Mailpit does.
-func refuse(w http.ResponseWriter, e *httpapi.Error) {
-	_ = vendorapi.JSON(w, e.Status, object{"Error": e.Message})
-}
+// refuse returns an error as Mailpit does.
+func refuse(e *httpapi.Error) (int, any) { return e.Status, object{"Error": e.Message} }
 
 // stored is a message, with the copies of it that other inboxes received.
 type stored struct {
@@ -112,37 +105,39 @@ func (m *stored) summary() object {
 }
 
 // list implements the list of messages and the search.
-func (s server) list(w http.ResponseWriter, r *http.Request) error {
+func (s server) list(_ http.ResponseWriter, r *http.Request) (any, error) {
 	q, find, err := readSearch(r, "start", "limit")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	start, err := vendorapi.Number(q, "start", 0, 0, 1_000_000)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	limit, err := vendorapi.Number(q, "limit", 50, 0, 1_000_000)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	all, found, err := s.mailbox(r, find)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	messages := vendorapi.Mapped(found[min(start, len(found)):min(start+limit, len(found))], func(m *stored) object {
 		item := m.summary()
 		item["Read"], item["Created"], item["Attachments"], item["Snippet"] = isRead(m.Message), m.CreatedAt, len(m.Attachments), m.Snippet.Or("")
 		return item
 	})
-	return vendorapi.JSON(w, http.StatusOK, object{
-		"total": len(all), "unread": unread(all), "count": len(messages), "messages_count": len(found), "messages_unread": unread(found), "start": start,
-		"tags": append([]string{}, slices.Sorted(maps.Keys(tags(all)))...), "messages": messages,
-	})
+	unread, tags := count(all)
+	foundUnread, _ := count(found)
+	return object{
+		"total": len(all), "unread": unread, "count": len(messages), "messages_count": len(found), "messages_unread": foundUnread, "start": start,
+		"tags": names(tags), "messages": messages,
+	}, nil
 }
 
 // delete deletes what a search finds, the messages with these IDs, or all messages, with
 // their copies.
-func (s server) delete(w http.ResponseWriter, r *http.Request) error {
+func (s server) delete(_ http.ResponseWriter, r *http.Request) (any, error) {
 	_, find, err := readSearch(r)
 	if err == nil && len(find.terms) == 0 && strings.HasSuffix(r.URL.Path, "/search") {
 		err = httpapi.Invalid("query", "is required")
@@ -151,120 +146,102 @@ func (s server) delete(w http.ResponseWriter, r *http.Request) error {
 		err = vendorapi.Decode(r, &find.ids)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for all := len(find.ids.IDs) == 0 && len(find.terms) == 0; ; {
 		_, found, err := s.mailbox(r, find)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, m := range found {
 			if err := s.Delete(r, vendorapi.Mapped(m.copies, func(c *gen.Message) string { return c.ID })); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		if !all || len(found) == 0 { // of all, mailbox returns the newest
-			return ok(w)
+			return done, nil
 		}
 	}
 }
 
-// mark sets whether the messages with these IDs, or all messages, are read.
-func (s server) mark(w http.ResponseWriter, r *http.Request) error {
-	var in struct {
-		IDs  []string
-		Read bool
-	}
-	if err := vendorapi.Decode(r, &in); err != nil {
-		return err
-	}
-	return s.change(w, r, in.IDs, object{"read": in.Read})
+type marks struct {
+	IDs  []string
+	Read bool
 }
 
+// mark sets whether the messages with these IDs, or all messages, are read.
+func (s server) mark(r *http.Request, in *marks) (any, error) {
+	return s.change(r, in.IDs, object{"read": in.Read})
+}
+
+type tags struct{ IDs, Tags []string }
+
 // tag replaces the tags of the messages with these IDs.
-func (s server) tag(w http.ResponseWriter, r *http.Request) error {
-	var in struct{ IDs, Tags []string }
-	if err := vendorapi.Decode(r, &in); err != nil {
-		return err
-	}
+func (s server) tag(r *http.Request, in *tags) (any, error) {
 	if len(in.IDs) == 0 {
-		return httpapi.Invalid("IDs", "is required: the IDs of messages")
+		return nil, httpapi.Invalid("IDs", "is required: the IDs of messages")
 	}
-	return s.change(w, r, in.IDs, object{"labels": append([]string{}, in.Tags...)})
+	return s.change(r, in.IDs, object{"labels": append([]string{}, in.Tags...)})
 }
 
 // change changes messages with their copies.
-func (s server) change(w http.ResponseWriter, r *http.Request, ids []string, patch object) error {
+func (s server) change(r *http.Request, ids []string, patch object) (any, error) {
 	var find search
 	find.ids.IDs = ids
 	_, found, err := s.mailbox(r, find)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, m := range found {
 		for _, c := range m.copies {
-			if _, err := s.Do(r, http.MethodPatch, vendorapi.Path("messages", c.ID), nil, patch); err != nil {
-				return err
+			if _, err := s.Do(r, http.MethodPatch, vendorapi.Path(r, "messages", c.ID), nil, patch); err != nil {
+				return nil, err
 			}
 		}
 	}
-	return ok(w)
+	return done, nil
 }
 
 func isRead(m *gen.Message) bool { _, read := m.ReadAt.Get(); return read }
 
-func unread(all []*stored) (n int) {
+// count returns how many messages are unread, and how many have each tag.
+func count(all []*stored) (unread int, tags map[string]int) {
+	tags = map[string]int{}
 	for _, m := range all {
 		if !isRead(m.Message) {
-			n++
+			unread++
 		}
-	}
-	return n
-}
-
-// tags returns how many messages have each tag.
-func tags(all []*stored) map[string]int {
-	out := map[string]int{}
-	for _, m := range all {
 		for _, tag := range m.Labels {
-			out[tag]++
+			tags[tag]++
 		}
 	}
-	return out
+	return unread, tags
 }
 
-func ok(w http.ResponseWriter) error {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write([]byte("ok")) // the client may have gone
-	return nil
+func names(tags map[string]int) []string {
+	return append([]string{}, slices.Sorted(maps.Keys(tags))...)
 }
 
-// one returns the handler of a message, which may be called "latest".
-func (s server) one(f func(http.ResponseWriter, *http.Request, *gen.Message) error) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		m, err := s.get(r, r.PathValue("id"))
-		if err != nil {
-			return err
-		}
-		return f(w, r, m)
-	}
-}
+// done says that an operation succeeded, as Mailpit does.
+const done = vendorapi.Text("ok")
 
-func (s server) get(r *http.Request, id string) (*gen.Message, error) {
-	if id == "latest" {
-		for m, err := range s.Received(r, nil) {
-			if err != nil {
-				return nil, err
+// latest returns a handler for which the ID of the newest message is "latest", too.
+func (s server) latest(serve vendorapi.Handler) vendorapi.Handler {
+	return func(w http.ResponseWriter, r *http.Request) (any, error) {
+		if r.PathValue("id") == "latest" {
+			for m, err := range s.Received(r, nil) {
+				if err != nil {
+					return nil, err
+				}
+				r.SetPathValue("id", m.ID)
+				break
 			}
-			id = m.ID
-			break
 		}
+		return serve(w, r)
 	}
-	m, err := vendorapi.Call[gen.Message](r, s.API, http.MethodGet, vendorapi.Path("messages", id), nil, nil)
-	return &m, err
 }
 
-func (s server) show(w http.ResponseWriter, _ *http.Request, m *gen.Message) error {
+func show(m *gen.Message) object {
 	one := &stored{Message: m, copies: []*gen.Message{m}}
 	out := one.summary()
 	out["Text"], out["HTML"], out["Date"] = m.Text.Or(""), m.HTML.Or(""), m.CreatedAt
@@ -282,45 +259,45 @@ func (s server) show(w http.ResponseWriter, _ *http.Request, m *gen.Message) err
 		})
 	}
 	out["Inline"], out["Attachments"] = parts[true], parts[false]
-	return vendorapi.JSON(w, http.StatusOK, out)
+	return out
 }
 
-func (s server) headers(w http.ResponseWriter, _ *http.Request, m *gen.Message) error {
-	out := http.Header{}
+func headers(m *gen.Message) object {
+	out := object{}
 	for _, h := range m.Headers {
-		out.Add(h.Name, h.Value)
+		name := http.CanonicalHeaderKey(h.Name)
+		values, _ := out[name].([]string)
+		out[name] = append(values, h.Value)
 	}
-	return vendorapi.JSON(w, http.StatusOK, out)
+	return out
 }
 
-func (s server) info(w http.ResponseWriter, r *http.Request) error {
+func (s server) info(_ http.ResponseWriter, r *http.Request) (any, error) {
 	all, _, err := s.mailbox(r, search{})
-	if err != nil {
-		return err
-	}
+	unread, tags := count(all)
 	version := "Postroom " + s.Version
-	return vendorapi.JSON(w, http.StatusOK, object{"Version": version, "LatestVersion": version, "Messages": len(all), "Unread": unread(all), "Tags": tags(all)})
+	return object{"Version": version, "LatestVersion": version, "Messages": len(all), "Unread": unread, "Tags": tags}, err
 }
 
-// send sends an email.
-func (s server) send(w http.ResponseWriter, r *http.Request) error {
-	var in struct {
-		From                vendorapi.Address
-		To, Cc, ReplyTo     []vendorapi.Address
-		Bcc                 []string
-		Subject, Text, HTML string
-		Headers             map[string]string
-		Attachments         []vendorapi.File
-	}
-	if err := vendorapi.Decode(r, &in); err != nil {
-		return err
-	}
-	id, err := s.Send(r, vendorapi.Email{
-		From: in.From, To: in.To, Cc: in.Cc, ReplyTo: in.ReplyTo, Subject: in.Subject, Text: in.Text, HTML: in.HTML, Headers: in.Headers,
-		Bcc: vendorapi.Mapped(in.Bcc, func(to string) vendorapi.Address { return vendorapi.Address{Email: to} }), Attachments: in.Attachments,
-	})
-	if err != nil {
-		return err
-	}
-	return vendorapi.JSON(w, http.StatusOK, object{"ID": id})
+func (s server) tags(_ http.ResponseWriter, r *http.Request) (any, error) {
+	all, _, err := s.mailbox(r, search{})
+	_, tags := count(all)
+	return names(tags), err
+}
+
+// email is an email to send.
+type email struct {
+	From                vendorapi.Address
+	To, Cc, ReplyTo     []vendorapi.Address
+	Bcc                 []string
+	Subject, Text, HTML string
+	Headers             map[string]string
+	Attachments         []vendorapi.Attachment
+}
+
+func (s server) send(r *http.Request, in *email) (any, error) {
+	id, err := s.Send(r, vendorapi.Email{Attachments: vendorapi.Files(in.Attachments), Fields: vendorapi.Fields{
+		From: in.From, To: in.To, Cc: in.Cc, ReplyTo: in.ReplyTo, Bcc: in.Bcc, Subject: in.Subject, Text: in.Text, HTML: in.HTML, Headers: in.Headers,
+	}})
+	return object{"ID": id}, err
 }

@@ -19,14 +19,17 @@ import (
 )
 
 // Vendor is the API.
-var Vendor = vendorapi.Vendor{Name: "postmark", Dev: true, New: newHandler, Refuse: refuse}
+var Vendor = vendorapi.Vendor{Name: "postmark", Dev: true, Operations: operations, Refuse: refuse}
 
-func newHandler(api vendorapi.API) http.Handler {
-	s, m := server{api}, api.NewMux(refuse)
-	m.Handle("POST /email", s.one)
-	m.Handle("POST /email/withTemplate", s.one)
-	m.Handle("POST /email/batch", s.batch)
-	return m
+func operations(api vendorapi.API) map[string]vendorapi.Handler {
+	s := server{api}
+	return map[string]vendorapi.Handler{
+		"POST /email": vendorapi.WithBody(s.send), "POST /email/withTemplate": vendorapi.WithBody(s.send),
+		"POST /email/batch": vendorapi.WithBody(s.batch),
+		"POST /email/batchWithTemplates": vendorapi.WithBody(func(r *http.Request, in *struct{ Messages []message }) (any, error) {
+			return s.batch(r, &in.Messages)
+		}),
+	}
 }
 
 type server struct{ vendorapi.API }
@@ -41,13 +44,13 @@ func failure(e *httpapi.Error) vendorapi.Object {
 	return vendorapi.Object{"ErrorCode": cmp.Or(codes[e.Code], 300), "Message": e.Message}
 }
 
-// refuse writes an error as Postmark does.
-func refuse(w http.ResponseWriter, e *httpapi.Error) {
+// refuse returns an error as Postmark does.
+func refuse(e *httpapi.Error) (int, any) {
 	status := e.Status
 	if status == http.StatusBadRequest || status == http.StatusForbidden || status == http.StatusConflict {
 		status = http.StatusUnprocessableEntity
 	}
-	_ = vendorapi.JSON(w, status, failure(e))
+	return status, failure(e)
 }
 
 type message struct {
@@ -64,19 +67,19 @@ type message struct {
 
 // email converts a message.
 func (m *message) email() (e vendorapi.Email, err error) {
-	e = vendorapi.Email{Subject: m.Subject, Text: m.TextBody, HTML: m.HTMLBody, Template: m.TemplateAlias, Data: m.TemplateModel, Headers: map[string]string{}}
-	var wrong [5]error
+	e.Subject, e.Text, e.HTML, e.Template, e.Data, e.Headers = m.Subject, m.TextBody, m.HTMLBody, m.TemplateAlias, m.TemplateModel, map[string]string{}
 	from, err := vendorapi.Addresses("From", m.From)
-	if wrong[0] = err; len(from) != 1 {
+	if err != nil || len(from) != 1 {
 		return e, httpapi.Invalid("From", "must be one email address")
 	}
 	e.From = from[0]
-	e.To, wrong[1] = vendorapi.Addresses("To", m.To)
-	e.Cc, wrong[2] = vendorapi.Addresses("Cc", m.Cc)
-	e.Bcc, wrong[3] = vendorapi.Addresses("Bcc", m.Bcc)
-	e.ReplyTo, wrong[4] = vendorapi.Addresses("ReplyTo", m.ReplyTo)
-	if err := errors.Join(wrong[:]...); err != nil {
-		return e, err
+	for _, f := range []struct {
+		name, value string
+		to          *any
+	}{{"To", m.To, &e.To}, {"Cc", m.Cc, &e.Cc}, {"Bcc", m.Bcc, &e.Bcc}, {"ReplyTo", m.ReplyTo, &e.ReplyTo}} {
+		if *f.to, err = vendorapi.Addresses(f.name, f.value); err != nil {
+			return e, err
+		}
 	}
 	for _, h := range m.Headers {
 		if e.Headers[h.Name] != "" {
@@ -103,45 +106,31 @@ func (m *message) email() (e vendorapi.Email, err error) {
 	return e, nil
 }
 
-func (s server) send(r *http.Request, m *message) (vendorapi.Object, error) {
+func (s server) send(r *http.Request, m *message) (any, error) {
 	e, err := m.email()
 	if err != nil {
 		return nil, err
 	}
 	id, err := s.Send(r, e)
-	return vendorapi.Object{"To": m.To, "Cc": m.Cc, "Bcc": m.Bcc, "SubmittedAt": time.Now().UTC(), "MessageID": id, "ErrorCode": 0, "Message": "OK"}, err
-}
-
-func (s server) one(w http.ResponseWriter, r *http.Request) error {
-	var m message
-	if err := vendorapi.Decode(r, &m); err != nil {
-		return err
-	}
-	sent, err := s.send(r, &m)
-	if err != nil {
-		return err
-	}
-	return vendorapi.JSON(w, http.StatusOK, sent)
+	return vendorapi.Object{
+		"To": m.To, "Cc": m.Cc, "Bcc": m.Bcc, "SubmittedAt": time.Now().UTC(), "MessageID": id, "ErrorCode": 0, "Message": "OK",
+	}, err
 }
 
 // batch sends messages, of which each fails alone.
-func (s server) batch(w http.ResponseWriter, r *http.Request) error {
-	var all []message
-	if err := vendorapi.Decode(r, &all); err != nil {
-		return err
+func (s server) batch(r *http.Request, all *[]message) (any, error) {
+	if len(*all) == 0 || len(*all) > 500 {
+		return nil, httpapi.Invalid("", "a batch has 1 to 500 messages, not %d", len(*all))
 	}
-	if len(all) == 0 || len(all) > 500 {
-		return httpapi.Invalid("", "a batch has 1 to 500 messages, not %d", len(all))
-	}
-	out := make([]vendorapi.Object, len(all))
-	for i := range all {
-		sent, err := s.send(r, &all[i])
+	out := make([]any, len(*all))
+	for i := range *all {
+		sent, err := s.send(r, &(*all)[i])
 		if e, refused := errors.AsType[*httpapi.Error](err); refused {
 			sent = failure(e)
 		} else if err != nil {
-			return err
+			return nil, err
 		}
 		out[i] = sent
 	}
-	return vendorapi.JSON(w, http.StatusOK, out)
+	return out, nil
 }

@@ -2,7 +2,6 @@ package resend
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -19,99 +18,71 @@ func showAudience() object {
 	return object{"object": "audience", "id": audience, "name": "Contacts", "created_at": "2026-01-01T00:00:00.000Z"}
 }
 
-func (s server) audiences(w http.ResponseWriter, _ *http.Request) error {
-	return writeList(w, []object{showAudience()}, false)
+func (server) audiences(http.ResponseWriter, *http.Request) (any, error) {
+	return list([]object{showAudience()}, false), nil
 }
 
-func (s server) audience(w http.ResponseWriter, r *http.Request) error {
-	if err := checkAudience(r); err != nil {
-		return err
+func (server) audience(http.ResponseWriter, *http.Request) (any, error) { return showAudience(), nil }
+
+// withAudience refuses other audiences. A path need not name one.
+func withAudience(h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) (any, error) {
+		if id := r.PathValue("audience"); id != "" && id != audience {
+			return nil, vendorapi.NotFound("audience " + id + ", other than the one with the ID " + audience + ",")
+		}
+		return h(w, r)
 	}
-	return vendorapi.JSON(w, http.StatusOK, showAudience())
 }
 
-// checkAudience refuses other audiences. A path need not name one.
-func checkAudience(r *http.Request) error {
-	if id := r.PathValue("audience"); id != "" && id != audience {
-		return notFound("audience " + id + ", other than the one with the ID " + audience + ",")
-	}
-	return nil
-}
-
-// handleContacts registers the operations of contacts below a prefix.
-func (s server) handleContacts(m *vendorapi.Mux, prefix string) {
-	for pattern, h := range map[string]handler{
-		"POST %s/contacts": s.createContact, "GET %s/contacts": page(s, "/v1/contacts", nil, s.show), "GET %s/contacts/{id}": s.contact,
-		"PATCH %s/contacts/{id}": s.updateContact, "DELETE %s/contacts/{id}": s.deleteContact,
+// addContacts adds the operations of contacts below a prefix.
+func (s server) addContacts(all map[string]handler, prefix string) {
+	for operation, h := range map[string]handler{
+		"POST": vendorapi.WithBody(s.createContact), "GET": page(s, "/v1/contacts", nil, s.show), "GET /{id}": s.contact,
+		"PATCH /{id}": vendorapi.WithBody(s.updateContact), "DELETE /{id}": s.deleteContact,
 	} {
-		m.Handle(fmt.Sprintf(pattern, prefix), func(w http.ResponseWriter, r *http.Request) error {
-			if err := checkAudience(r); err != nil {
-				return err
-			}
-			return h(w, r)
-		})
+		method, rest, _ := strings.Cut(operation, " ")
+		all[method+" "+prefix+"/contacts"+rest] = withAudience(h)
 	}
 }
 
 type contact struct {
-	ID           string                     `json:"id"` // of the path; the Go SDK sends it
-	Email        string                     `json:"email"`
-	FirstName    *string                    `json:"first_name"`
-	LastName     *string                    `json:"last_name"`
+	ID string `json:"id"` // of the path; the Go SDK sends it
+	contactFields
 	Unsubscribed *bool                      `json:"unsubscribed"`
 	Properties   map[string]json.RawMessage `json:"properties"`
 	AudienceID   string                     `json:"audience_id"` // of the path, too
-	Segments     unsupported                `json:"segments"`
-	Topics       unsupported                `json:"topics"`
 }
 
-// decodeContact reads a contact, and the fields of our API.
-func decodeContact(r *http.Request) (contact, object, error) {
-	var in contact
-	if err := vendorapi.Decode(r, &in); err != nil {
-		return in, nil, err
-	}
-	out := object{}
-	if in.FirstName != nil {
-		out["first_name"] = *in.FirstName
-	}
-	if in.LastName != nil {
-		out["last_name"] = *in.LastName
-	}
-	if in.Properties != nil {
-		out["metadata"] = in.Properties
-	}
-	return in, out, unsupportedAmong("segments", in.Segments, "topics", in.Topics)
+// contactFields are those that our API has in the same form.
+type contactFields struct {
+	Email     string  `json:"email,omitempty"`
+	FirstName *string `json:"first_name,omitempty"`
+	LastName  *string `json:"last_name,omitempty"`
 }
 
-func (s server) createContact(w http.ResponseWriter, r *http.Request) error {
-	in, out, err := decodeContact(r)
-	if err != nil {
-		return err
+// outgoing is a contact as our API takes it.
+type outgoing struct {
+	contactFields
+	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
+}
+
+func (s server) createContact(r *http.Request, in *contact) (any, error) {
+	c, err := vendorapi.Call[gen.Contact](r, s.API, http.MethodPost, "/v1/contacts", nil, outgoing{in.contactFields, in.Properties})
+	if err == nil && in.Unsubscribed != nil && *in.Unsubscribed { // an address that is suppressed stays so
+		err = s.subscribe(r, c.Email, false)
 	}
-	out["email"] = in.Email
-	c, err := vendorapi.Call[gen.Contact](r, s.API, http.MethodPost, "/v1/contacts", nil, out)
-	if err != nil {
-		return err
-	}
-	if in.Unsubscribed != nil && *in.Unsubscribed { // a new contact may have an address that is suppressed: that stays
-		if err := s.subscribe(r, c.Email, false); err != nil {
-			return err
-		}
-	}
-	return vendorapi.JSON(w, http.StatusCreated, object{"object": "contact", "id": c.ID})
+	return created{"object": "contact", "id": c.ID}, err
 }
 
 // find returns the contact with the ID or the address in the path.
 func (s server) find(r *http.Request) (*gen.Contact, error) {
 	id := r.PathValue("id")
 	if !strings.Contains(id, "@") {
-		c, err := vendorapi.Call[gen.Contact](r, s.API, http.MethodGet, vendorapi.Path("contacts", id), nil, nil)
-		return &c, err
+		return vendorapi.Get[gen.Contact](r, s.API, "contacts", id)
 	}
 	l, err := vendorapi.Call[gen.ContactList](r, s.API, http.MethodGet, "/v1/contacts", url.Values{"email": {id}}, nil)
 	if err == nil && len(l.Data) == 0 {
-		err = notFound("contact " + id)
+		err = vendorapi.NotFound("contact " + id)
 	}
 	if err != nil {
 		return nil, err
@@ -142,7 +113,7 @@ func (s server) subscribe(r *http.Request, email string, want bool) error {
 	case want && sup != nil && sup.Category != "marketing":
 		return httpapi.Invalid("unsubscribed", "cannot be false: the address is suppressed because of: %s", sup.Reason)
 	case want && sup != nil:
-		_, err = s.Do(r, http.MethodDelete, vendorapi.Path("suppressions", email), nil, nil)
+		_, err = s.Do(r, http.MethodDelete, vendorapi.Path(r, "suppressions", email), nil, nil)
 	}
 	return err
 }
@@ -154,15 +125,12 @@ func (s server) show(r *http.Request, c *gen.Contact) (object, error) {
 	}, err
 }
 
-func (s server) contact(w http.ResponseWriter, r *http.Request) error {
+func (s server) contact(_ http.ResponseWriter, r *http.Request) (any, error) {
 	c, err := s.find(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out, err := s.show(r, c)
-	if err != nil {
-		return err
-	}
 	properties := object{}
 	for name, value := range c.Metadata {
 		kind := "string"
@@ -172,46 +140,38 @@ func (s server) contact(w http.ResponseWriter, r *http.Request) error {
 		properties[name] = object{"type": kind, "value": json.RawMessage(value)}
 	}
 	out["object"], out["properties"] = "contact", properties
-	return vendorapi.JSON(w, http.StatusOK, out)
+	return out, err
 }
 
-func (s server) updateContact(w http.ResponseWriter, r *http.Request) error {
-	in, out, err := decodeContact(r)
-	if err != nil {
-		return err
-	}
+func (s server) updateContact(r *http.Request, in *contact) (any, error) {
 	c, err := s.find(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if in.Unsubscribed != nil {
 		if err := s.subscribe(r, c.Email, !*in.Unsubscribed); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if in.Properties != nil { // those that are not named stay
-		all := c.Metadata
-		if all == nil {
-			all = gen.FreeObject{}
-		}
-		for name, value := range in.Properties {
-			all[name] = []byte(value)
-		}
-		out["metadata"] = all
+	if in.Email != "" && !strings.EqualFold(in.Email, c.Email) {
+		return nil, httpapi.Invalid("email", "of a contact cannot be changed")
 	}
-	if _, err := s.Do(r, http.MethodPatch, vendorapi.Path("contacts", c.ID), nil, out); err != nil {
-		return err
+	in.Email = ""
+	out := outgoing{in.contactFields, in.Properties}
+	for name, value := range c.Metadata { // those that are not named stay
+		if _, given := out.Metadata[name]; !given && out.Metadata != nil {
+			out.Metadata[name] = json.RawMessage(value)
+		}
 	}
-	return vendorapi.JSON(w, http.StatusOK, object{"object": "contact", "id": c.ID})
+	_, err = s.Do(r, http.MethodPatch, vendorapi.Path(r, "contacts", c.ID), nil, out)
+	return object{"object": "contact", "id": c.ID}, err
 }
 
-func (s server) deleteContact(w http.ResponseWriter, r *http.Request) error {
+func (s server) deleteContact(_ http.ResponseWriter, r *http.Request) (any, error) {
 	c, err := s.find(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := s.Do(r, http.MethodDelete, vendorapi.Path("contacts", c.ID), nil, nil); err != nil {
-		return err
-	}
-	return vendorapi.JSON(w, http.StatusOK, object{"object": "contact", "contact": c.ID, "id": c.ID, "deleted": true})
+	_, err = s.Do(r, http.MethodDelete, vendorapi.Path(r, "contacts", c.ID), nil, nil)
+	return object{"object": "contact", "contact": c.ID, "id": c.ID, "deleted": true}, err
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -17,44 +16,23 @@ import (
 	"github.com/postroom/postroom/internal/httpapi"
 )
 
-// fields are those of an email that our API has in the same form.
-type fields struct {
-	From        string            `json:"from"`
-	To          list              `json:"to"`
-	Cc          list              `json:"cc,omitempty"`
-	Bcc         list              `json:"bcc,omitempty"`
-	ReplyTo     list              `json:"reply_to,omitempty"`
-	Subject     string            `json:"subject,omitempty"`
-	HTML        string            `json:"html,omitempty"`
-	Text        string            `json:"text,omitempty"`
-	Headers     map[string]string `json:"headers,omitempty"`
-	Tags        []tag             `json:"tags,omitempty"`
-	ScheduledAt string            `json:"scheduled_at,omitempty"`
-}
-
 // email is an email to send.
 type email struct {
-	fields
+	vendorapi.Fields
 	Attachments []file `json:"attachments"`
 	Template    *struct {
 		ID        string          `json:"id"`
 		Variables json.RawMessage `json:"variables"`
 	} `json:"template"`
-	TopicID unsupported `json:"topic_id"`
-}
-
-type tag struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
 }
 
 type file struct {
-	Filename    string      `json:"filename"`
-	Content     content     `json:"content"`
-	ContentType string      `json:"content_type"`
-	ContentID   string      `json:"content_id"`
-	OldID       string      `json:"inline_content_id"`
-	Path        unsupported `json:"path"`
+	Filename    string           `json:"filename"`
+	Content     content          `json:"content"`
+	ContentType string           `json:"content_type"`
+	ContentID   string           `json:"content_id"`
+	OldID       string           `json:"inline_content_id"`
+	Path        *json.RawMessage `json:"path"`
 }
 
 // content is the content of a file, in base64. SDKs send it as base64, as a list of bytes,
@@ -63,60 +41,39 @@ type content string
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (c *content) UnmarshalJSON(b []byte) error {
-	if len(b) > 0 && b[0] == '"' {
+	if b[0] == '"' {
 		return json.Unmarshal(b, (*string)(c))
 	}
 	var buffer struct {
-		Type string          `json:"type"`
-		Data json.RawMessage `json:"data"`
+		Type string `json:"type"`
+		Data []byte `json:"data"`
 	}
-	if len(b) > 0 && b[0] == '{' {
-		if err := json.Unmarshal(b, &buffer); err != nil {
-			return err
-		}
-		b = buffer.Data
+	to := any(&buffer.Data)
+	if b[0] == '{' {
+		to = &buffer
 	}
-	var numbers []uint16 // not bytes, which JSON writes as base64
-	if err := json.Unmarshal(b, &numbers); err != nil {
-		return err
-	}
-	decoded := make([]byte, len(numbers))
-	for i, n := range numbers {
-		if n > 255 {
-			return errors.New("content has a number that is not a byte")
-		}
-		decoded[i] = byte(n)
-	}
-	*c = content(base64.StdEncoding.EncodeToString(decoded))
-	return nil
-}
-
-// outgoing is an email as POST /v1/emails takes it.
-type outgoing struct {
-	fields
-	Attachments []vendorapi.File `json:"attachments,omitempty"`
-	Template    string           `json:"template,omitempty"`
-	Data        json.RawMessage  `json:"data,omitempty"`
+	err := json.Unmarshal(b, to)
+	*c = content(base64.StdEncoding.EncodeToString(buffer.Data))
+	return err
 }
 
 // ours converts an email to one of our API.
-func (e *email) ours() (*outgoing, error) {
-	out := &outgoing{fields: e.fields}
-	if e.From == "" {
-		return nil, required("from")
+func (e *email) ours() (out vendorapi.Email, err error) {
+	out.Fields = e.Fields
+	if e.From == nil || e.From == "" {
+		return out, httpapi.Invalid("from", "is required")
 	}
-	if err := cmp.Or(checkTime(e.ScheduledAt), unsupportedAmong("topic_id", e.TopicID)); err != nil {
-		return nil, err
+	if err := checkTime(e.ScheduledAt); err != nil {
+		return out, err
 	}
 	if t := e.Template; t != nil {
 		out.Template, out.Data = t.ID, t.Variables
 	} else if e.Subject == "" {
-		return nil, required("subject")
+		return out, httpapi.Invalid("subject", "is required")
 	}
 	for i, f := range e.Attachments {
-		place := fmt.Sprintf("attachments[%d].", i)
-		if f.Path.given {
-			return nil, vendorapi.Unsupported(place + "path")
+		if f.Path != nil {
+			return out, vendorapi.Unsupported(fmt.Sprintf("attachments[%d].path", i))
 		}
 		out.Attachments = append(out.Attachments, vendorapi.File{
 			Filename: cmp.Or(f.Filename, "attachment"), Content: string(f.Content), ContentType: f.ContentType, ContentID: cmp.Or(f.ContentID, f.OldID),
@@ -125,20 +82,14 @@ func (e *email) ours() (*outgoing, error) {
 	return out, nil
 }
 
-func required(field string) error {
-	return &httpapi.Error{Status: http.StatusUnprocessableEntity, Code: gen.ErrorCodeInvalidRequest, Param: field, Message: field + " is required"}
-}
-
 // checkTime refuses a time in words, such as "in 1 min".
 func checkTime(at string) error {
 	if at == "" {
 		return nil
 	}
 	if _, err := time.Parse(time.RFC3339, at); err != nil {
-		return &httpapi.Error{
-			Status: http.StatusUnprocessableEntity, Code: gen.ErrorCodeInvalidRequest, Param: "scheduled_at",
-			Message: "scheduled_at must be a time in ISO 8601 with an offset, like 2027-01-31T10:00:00Z: Postroom reads no times in words",
-		}
+		return httpapi.Invalid("scheduled_at",
+			"must be a time in ISO 8601 with an offset, like 2027-01-31T10:00:00Z: Postroom reads no times in words")
 	}
 	return nil
 }
@@ -149,22 +100,12 @@ func (s server) deliver(r *http.Request, e *email) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sent, err := vendorapi.Call[struct {
-		ID string `json:"id"`
-	}](r, s.API, http.MethodPost, "/v1/emails", nil, out)
-	return sent.ID, err
+	return s.Send(r, out)
 }
 
-func (s server) send(w http.ResponseWriter, r *http.Request) error {
-	var in email
-	if err := vendorapi.Decode(r, &in); err != nil {
-		return err
-	}
-	id, err := s.deliver(r, &in)
-	if err != nil {
-		return err
-	}
-	return vendorapi.JSON(w, http.StatusOK, object{"id": id})
+func (s server) send(r *http.Request, in *email) (any, error) {
+	id, err := s.deliver(r, in)
+	return object{"id": id}, err
 }
 
 // maxBatch is how many emails a batch may have.
@@ -172,18 +113,15 @@ const maxBatch = 100
 
 // batch sends emails one after the other. Each has its own idempotency key, so a repeated
 // batch goes on where the first one ended.
-func (s server) batch(w http.ResponseWriter, r *http.Request) error {
-	var all []email
-	if err := vendorapi.Decode(r, &all); err != nil {
-		return err
-	}
+func (s server) batch(r *http.Request, in *[]email) (any, error) {
+	all := *in
 	if len(all) == 0 || len(all) > maxBatch {
-		return httpapi.Invalid("emails", "must be 1 to %d", maxBatch)
+		return nil, httpapi.Invalid("emails", "must be 1 to %d", maxBatch)
 	}
 	permissive := r.Header.Get("X-Batch-Validation") == "permissive"
 	for i := range all { // what can be checked before any is sent
 		if _, err := all[i].ours(); err != nil && !permissive {
-			return atIndex(i, 0, err)
+			return nil, atIndex(i, 0, err)
 		}
 	}
 	sent, failed := []object{}, []object{}
@@ -198,7 +136,7 @@ func (s server) batch(w http.ResponseWriter, r *http.Request) error {
 		case err == nil:
 			sent = append(sent, object{"id": id})
 		case !refused || !permissive:
-			return atIndex(i, len(sent), err)
+			return nil, atIndex(i, len(sent), err)
 		default:
 			failed = append(failed, object{"index": i, "message": e.Message})
 		}
@@ -207,7 +145,7 @@ func (s server) batch(w http.ResponseWriter, r *http.Request) error {
 	if permissive {
 		out["errors"] = failed
 	}
-	return vendorapi.JSON(w, http.StatusOK, out)
+	return out, nil
 }
 
 // atIndex says which email of a batch an error is about, and how many were sent before it.
@@ -249,79 +187,61 @@ func showEmail(e *gen.Email) object {
 func fromEmail(s server, r *http.Request) (url.Values, error) {
 	after := r.URL.Query().Get("after")
 	if after == "" {
-		return url.Values{}, nil
+		return nil, nil
 	}
-	e, err := vendorapi.Call[gen.Email](r, s.API, http.MethodGet, vendorapi.Path("emails", after), nil, nil)
+	e, err := vendorapi.Get[gen.Email](r, s.API, "emails", after)
 	return url.Values{"until": {e.CreatedAt.Add(time.Millisecond).Format(time.RFC3339Nano)}}, err
 }
 
-func (s server) email(w http.ResponseWriter, r *http.Request) error {
-	id := r.PathValue("id")
-	if strings.HasPrefix(id, "drf_") {
-		return s.draft(w, r, id)
-	}
-	e, err := vendorapi.Call[gen.Email](r, s.API, http.MethodGet, vendorapi.Path("emails", id), nil, nil)
-	if err != nil {
-		return err
-	}
-	out := showEmail(&e)
-	out["object"], out["html"], out["text"], out["topic_id"] = "email", e.HTML, e.Text, nil
-	tags := []tag{}
+func showWholeEmail(e *gen.Email) object {
+	out, tags := showEmail(e), []object{}
 	for name, value := range e.Tags {
 		var text string
 		if json.Unmarshal(value, &text) != nil {
 			text = string(value)
 		}
-		tags = append(tags, tag{name, text})
+		tags = append(tags, object{"name": name, "value": text})
 	}
-	out["tags"] = tags
-	return vendorapi.JSON(w, http.StatusOK, out)
+	out["object"], out["html"], out["text"], out["tags"], out["topic_id"] = "email", e.HTML, e.Text, tags, nil
+	return out
 }
 
-// draft shows an email that needs approval.
-func (s server) draft(w http.ResponseWriter, r *http.Request, id string) error {
-	d, err := vendorapi.Call[gen.Draft](r, s.API, http.MethodGet, vendorapi.Path("drafts", id), nil, nil)
+// email shows an email, or the draft of one that needs approval.
+func (s server) email(w http.ResponseWriter, r *http.Request) (any, error) {
+	if !strings.HasPrefix(r.PathValue("id"), "drf_") {
+		return vendorapi.Show(s.API, showWholeEmail, "emails", "{id}")(w, r)
+	}
+	d, err := vendorapi.Get[gen.Draft](r, s.API, "drafts", "{id}")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	status := d.Status
+	e := gen.Email{
+		ID: d.ID, From: mailbox(d.From), To: mailboxes(d.To), Cc: mailboxes(d.Cc), Bcc: mailboxes(d.Bcc), ReplyTo: mailboxes(d.ReplyTo),
+		Subject: d.Subject, HTML: d.HTML, Text: d.Text, CreatedAt: d.CreatedAt, Status: d.Status,
+	}
 	if sent, ok := d.MessageID.Get(); ok {
-		m, err := vendorapi.Call[gen.Message](r, s.API, http.MethodGet, vendorapi.Path("messages", sent), nil, nil)
+		m, err := vendorapi.Get[gen.Message](r, s.API, "messages", sent)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		status = m.Status
+		e.Status = m.Status
 	}
-	return vendorapi.JSON(w, http.StatusOK, object{
-		"object": "email", "id": d.ID, "message_id": "", "from": mailbox(d.From), "to": mailboxes(d.To), "cc": mailboxes(d.Cc), "bcc": mailboxes(d.Bcc),
-		"reply_to": mailboxes(d.ReplyTo), "subject": d.Subject, "html": d.HTML, "text": d.Text, "created_at": d.CreatedAt, "scheduled_at": nil,
-		"last_event": lastEvent(status, nil), "tags": []tag{}, "topic_id": nil,
-	})
+	return showWholeEmail(&e), nil
 }
 
-func (s server) reschedule(w http.ResponseWriter, r *http.Request) error {
-	var in struct {
-		ID          string `json:"id"` // of the path; the Go SDK sends it
-		ScheduledAt string `json:"scheduled_at"`
-	}
-	if err := vendorapi.Decode(r, &in); err != nil {
-		return err
-	}
+type reschedule struct {
+	ID          string `json:"id"` // of the path; the Go SDK sends it
+	ScheduledAt string `json:"scheduled_at"`
+}
+
+func (s server) reschedule(r *http.Request, in *reschedule) (any, error) {
 	if in.ScheduledAt == "" {
-		return required("scheduled_at")
+		return nil, httpapi.Invalid("scheduled_at", "is required")
 	}
 	if err := checkTime(in.ScheduledAt); err != nil {
-		return err
+		return nil, err
 	}
-	return s.patch(w, r, "email", "emails", object{"scheduled_at": in.ScheduledAt})
-}
-
-// patch changes a resource of ours.
-func (s server) patch(w http.ResponseWriter, r *http.Request, name, resource string, body object) error {
-	if _, err := s.Do(r, http.MethodPatch, vendorapi.Path(resource, r.PathValue("id")), nil, body); err != nil {
-		return err
-	}
-	return vendorapi.JSON(w, http.StatusOK, object{"object": name, "id": r.PathValue("id")})
+	return s.patch(r, "email", "emails", object{"scheduled_at": in.ScheduledAt})
 }
 
 // Received emails.
@@ -361,17 +281,17 @@ func showAttachment(a gen.Attachment) object {
 // received is the filter for received messages.
 func received(server, *http.Request) (url.Values, error) { return url.Values{"direction": {"in"}}, nil }
 
-func (s server) received(w http.ResponseWriter, r *http.Request) error {
+func (s server) received(_ http.ResponseWriter, r *http.Request) (any, error) {
 	q, err := vendorapi.Query(r, "html_format")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if format := q.Get("html_format"); format != "" && format != "cid" {
-		return httpapi.Invalid("html_format", "must be cid, the form that Postroom returns")
+		return nil, httpapi.Invalid("html_format", "must be cid, the form that Postroom returns")
 	}
 	m, err := s.message(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out, headers := showReceived(m), map[string]string{}
 	for _, h := range m.Headers {
@@ -379,46 +299,24 @@ func (s server) received(w http.ResponseWriter, r *http.Request) error {
 			headers[strings.ToLower(h.Name)] = h.Value
 		}
 	}
-	link, err := s.link(r, vendorapi.Path("messages", m.ID, "raw"))
-	if err != nil {
-		return err
-	}
+	link, err := s.Link(r, "messages", m.ID, "raw")
 	out["object"], out["html"], out["text"], out["headers"], out["raw"] = "email", m.HTML, m.Text, headers, link
-	return vendorapi.JSON(w, http.StatusOK, out)
+	return out, err
 }
 
 func (s server) message(r *http.Request) (*gen.Message, error) {
-	m, err := vendorapi.Call[gen.Message](r, s.API, http.MethodGet, vendorapi.Path("messages", r.PathValue("id")), nil, nil)
+	m, err := vendorapi.Get[gen.Message](r, s.API, "messages", r.PathValue("id"))
 	if err == nil && m.Direction != "in" {
-		err = notFound("received email " + m.ID)
+		err = vendorapi.NotFound("received email " + m.ID)
 	}
-	return &m, err
-}
-
-// link returns the signed link of an operation and when it ends.
-func (s server) link(r *http.Request, operation string) (object, error) {
-	resp, err := s.Do(r, http.MethodGet, operation, nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	var file struct {
-		URL       string     `json:"download_url"`
-		ExpiresAt *time.Time `json:"expires_at"`
-	}
-	if to := resp.Header.Get("Location"); to != "" {
-		ends := time.Now().Add(time.Minute) // links work for longer
-		file.URL, file.ExpiresAt = to, &ends
-	} else if err := json.NewDecoder(resp.Body).Decode(&file); err != nil {
-		return nil, err
-	}
-	return object{"download_url": file.URL, "expires_at": file.ExpiresAt}, nil
+	return m, err
 }
 
 // attachments shows the attachments of a received email, or the one in the path.
-func (s server) attachments(w http.ResponseWriter, r *http.Request) error {
+func (s server) attachments(_ http.ResponseWriter, r *http.Request) (any, error) {
 	m, err := s.message(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	data, one := []object{}, r.PathValue("attachment")
 	for _, a := range m.Attachments {
@@ -426,23 +324,19 @@ func (s server) attachments(w http.ResponseWriter, r *http.Request) error {
 			continue
 		}
 		shown := showAttachment(a)
-		link, err := s.link(r, vendorapi.Path("messages", m.ID, "attachments", a.ID))
+		link, err := s.Link(r, "messages", m.ID, "attachments", a.ID)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		maps.Copy(shown, link)
+		shown["download_url"], shown["expires_at"] = link.URL, link.ExpiresAt
 		data = append(data, shown)
 	}
 	switch {
 	case one == "":
-		return writeList(w, data, false)
+		return list(data, false), nil
 	case len(data) == 0:
-		return notFound("attachment " + one)
+		return nil, vendorapi.NotFound("attachment " + one)
 	}
 	data[0]["object"] = "attachment"
-	return vendorapi.JSON(w, http.StatusOK, data[0])
-}
-
-func notFound(what string) error {
-	return &httpapi.Error{Status: http.StatusNotFound, Code: gen.ErrorCodeNotFound, Message: what + " not found"}
+	return data[0], nil
 }

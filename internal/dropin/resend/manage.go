@@ -13,30 +13,13 @@ import (
 
 // Domains.
 
-func (s server) createDomain(w http.ResponseWriter, r *http.Request) error {
-	var in struct {
-		Name             string      `json:"name"`
-		Region           unsupported `json:"region"`
-		CustomReturnPath unsupported `json:"custom_return_path"`
-		Capabilities     unsupported `json:"capabilities"`
-		OpenTracking     unsupported `json:"open_tracking"`
-		ClickTracking    unsupported `json:"click_tracking"`
-		TLS              unsupported `json:"tls"`
-		Subdomain        unsupported `json:"tracking_subdomain"`
-	}
-	if err := vendorapi.Decode(r, &in); err != nil {
-		return err
-	}
-	err := unsupportedAmong("region", in.Region, "custom_return_path", in.CustomReturnPath, "capabilities", in.Capabilities,
-		"open_tracking", in.OpenTracking, "click_tracking", in.ClickTracking, "tls", in.TLS, "tracking_subdomain", in.Subdomain)
-	if err != nil {
-		return err
-	}
+type newDomain struct {
+	Name string `json:"name"`
+}
+
+func (s server) createDomain(r *http.Request, in *newDomain) (any, error) {
 	d, err := vendorapi.Call[gen.Domain](r, s.API, http.MethodPost, "/v1/domains", nil, object{"domain": in.Name})
-	if err != nil {
-		return err
-	}
-	return vendorapi.JSON(w, http.StatusCreated, showWholeDomain(&d))
+	return created(showWholeDomain(&d)), err
 }
 
 func showDomain(d *gen.Domain) object {
@@ -69,28 +52,22 @@ func showRecord(r gen.DnsRecord) object {
 // Templates. All are published as they are created or changed.
 
 type template struct {
-	Name      *string     `json:"name"`
-	Subject   *string     `json:"subject"`
-	HTML      *string     `json:"html"`
-	Text      *string     `json:"text"`
-	Alias     unsupported `json:"alias"`
-	From      unsupported `json:"from"`
-	ReplyTo   unsupported `json:"reply_to"`
+	Name      *string `json:"name"`
+	Subject   *string `json:"subject"`
+	HTML      *string `json:"html"`
+	Text      *string `json:"text"`
 	Variables []struct {
-		Key      string      `json:"key"`
-		Type     string      `json:"type"`
-		Fallback unsupported `json:"fallback_value"`
+		Key      string           `json:"key"`
+		Type     string           `json:"type"`
+		Fallback *json.RawMessage `json:"fallback_value"`
 	} `json:"variables"`
 }
 
 // ours converts a template to the fields of our API. The variables are those in the
 // content; a list of them is only checked.
 func (t *template) ours(patch bool) (object, error) {
-	if err := unsupportedAmong("alias", t.Alias, "from", t.From, "reply_to", t.ReplyTo); err != nil {
-		return nil, err
-	}
 	for i, v := range t.Variables {
-		if v.Fallback.given {
+		if v.Fallback != nil {
 			return nil, vendorapi.Unsupported("variables[" + strconv.Itoa(i) + "].fallback_value")
 		}
 	}
@@ -107,24 +84,21 @@ func (t *template) ours(patch bool) (object, error) {
 	return out, nil
 }
 
-// putTemplate creates a template, or changes the one in the path.
-func (s server) putTemplate(w http.ResponseWriter, r *http.Request) error {
-	var in template
-	if err := vendorapi.Decode(r, &in); err != nil {
-		return err
-	}
-	out, err := in.ours(r.Method == http.MethodPatch)
+func (s server) createTemplate(r *http.Request, in *template) (any, error) {
+	out, err := in.ours(false)
 	if err != nil {
-		return err
-	}
-	if r.Method == http.MethodPatch {
-		return s.patch(w, r, "template", "templates", out)
+		return nil, err
 	}
 	t, err := vendorapi.Call[gen.Template](r, s.API, http.MethodPost, "/v1/templates", nil, out)
+	return created{"object": "template", "id": t.ID}, err
+}
+
+func (s server) updateTemplate(r *http.Request, in *template) (any, error) {
+	out, err := in.ours(true)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return vendorapi.JSON(w, http.StatusCreated, object{"object": "template", "id": t.ID})
+	return s.patch(r, "template", "templates", out)
 }
 
 func showTemplate(t *gen.Template) object {
@@ -170,9 +144,7 @@ func (h *webhook) ours() (object, error) {
 		types := make([]string, len(h.Events))
 		for i, name := range h.Events {
 			if types[i] = events[name]; types[i] == "" {
-				return nil, &httpapi.Error{
-					Status: http.StatusUnprocessableEntity, Code: gen.ErrorCodeInvalidRequest, Param: "events", Message: "events: Postroom has no event " + name,
-				}
+				return nil, httpapi.Invalid("events", "names %[1]s: Postroom has no event %[1]s", name)
 			}
 		}
 		out["events"] = types
@@ -187,27 +159,20 @@ func (h *webhook) ours() (object, error) {
 	return out, nil
 }
 
-func (s server) createWebhook(w http.ResponseWriter, r *http.Request) error {
-	var in webhook
-	if err := vendorapi.Decode(r, &in); err != nil {
-		return err
-	}
+func (s server) createWebhook(r *http.Request, in *webhook) (any, error) {
 	if in.Endpoint == "" {
-		return required("endpoint")
+		return nil, httpapi.Invalid("endpoint", "is required")
 	}
 	if len(in.Events) == 0 {
-		return required("events")
+		return nil, httpapi.Invalid("events", "is required")
 	}
 	out, err := in.ours()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r = r.WithContext(httpapi.WithSpecial(r.Context(), func(s *httpapi.Special) { s.WebhookFormat = new(name) }))
-	made, err := vendorapi.Call[gen.WebhookEndpointCreated](r, s.API, http.MethodPost, "/v1/webhooks", nil, out)
-	if err != nil {
-		return err
-	}
-	return vendorapi.JSON(w, http.StatusCreated, object{"object": "webhook", "id": made.ID, "signing_secret": made.Secret})
+	h, err := vendorapi.Call[gen.WebhookEndpointCreated](r, s.API, http.MethodPost, "/v1/webhooks", nil, out)
+	return created{"object": "webhook", "id": h.ID, "signing_secret": h.Secret}, err
 }
 
 // showWebhook shows an endpoint. Its secret is shown only when it is made.
@@ -222,50 +187,18 @@ func showWebhook(h *gen.WebhookEndpoint) object {
 	return out
 }
 
-func (s server) updateWebhook(w http.ResponseWriter, r *http.Request) error {
-	var in webhook
-	if err := vendorapi.Decode(r, &in); err != nil {
-		return err
-	}
+func (s server) updateWebhook(r *http.Request, in *webhook) (any, error) {
 	out, err := in.ours()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.patch(w, r, "webhook", "webhooks", out)
+	return s.patch(r, "webhook", "webhooks", out)
 }
 
-func (s server) rotateSecret(w http.ResponseWriter, r *http.Request) error {
-	h, err := vendorapi.Call[gen.WebhookEndpointRotated](r, s.API, http.MethodPost, vendorapi.Path("webhooks", r.PathValue("id"), "rotate-secret"), nil, nil)
-	if err != nil {
-		return err
-	}
-	return vendorapi.JSON(w, http.StatusOK, object{"object": "webhook", "id": h.ID, "signing_secret": h.Secret})
-}
-
-// eventData are the fields of all of our events that Resend's have too.
-type eventData struct {
-	ID           string          `json:"id"`
-	Object       string          `json:"object"`
-	Email        string          `json:"email"`
-	From         json.RawMessage `json:"from"` // a text of an email, an object of a message
-	To           json.RawMessage `json:"to"`
-	Subject      string          `json:"subject"`
-	CreatedAt    string          `json:"created_at"`
-	RfcMessageID string          `json:"rfc_message_id"`
-	Tags         map[string]any  `json:"tags"`
-	Recipients   []struct {
-		Email        string `json:"email"`
-		LastResponse string `json:"last_response"`
-	} `json:"recipients"`
-	Recipient  string `json:"recipient"`
-	BounceType string `json:"bounce_type"`
-	Bounce     struct {
-		SubType    *string `json:"sub_type"`
-		Diagnostic *string `json:"diagnostic"`
-	} `json:"bounce"`
-	Link   string  `json:"link"`
-	Reason string  `json:"reason"`
-	Source *string `json:"source"`
+func (s server) rotateSecret(_ http.ResponseWriter, r *http.Request) (any, error) {
+	path := vendorapi.Path(r, "webhooks", "{id}", "rotate-secret")
+	h, err := vendorapi.Call[gen.WebhookEndpointRotated](r, s.API, http.MethodPost, path, nil, nil)
+	return object{"object": "webhook", "id": h.ID, "signing_secret": h.Secret}, err
 }
 
 // event converts one of our events, and returns the prefix of the header fields of its
@@ -279,11 +212,10 @@ func event(body []byte) (shaped []byte, prefix string, err error) {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, "", err
 	}
-	name := theirs[in.Type]
-	var data object
+	name, data := theirs[in.Type], object{}
 	switch {
 	case name == "": // a test event, which Resend does not have
-		name, data = in.Type, object{}
+		name = in.Type
 	case in.Type == "message.received":
 		var m gen.Message
 		if err := m.UnmarshalJSON(in.Data); err != nil {
@@ -293,48 +225,47 @@ func event(body []byte) (shaped []byte, prefix string, err error) {
 		data["email_id"] = m.ID
 		delete(data, "id")
 	default:
-		var d eventData
-		if err := json.Unmarshal(in.Data, &d); err != nil {
+		if err := json.Unmarshal(in.Data, &data); err != nil {
 			return nil, "", err
 		}
-		data = d.show(in.Type)
+		data = eventData(in.Type, data)
 	}
 	shaped, err = json.Marshal(object{"type": name, "created_at": in.CreatedAt, "data": data})
 	return shaped, "Svix", err
 }
 
-// show returns the data of an event about an email or a suppression.
-func (d *eventData) show(typ string) object {
-	if d.Object == "suppression" {
-		origin := map[string]string{"hard_bounce": "bounce", "complaint": "complaint"}[d.Reason]
-		return object{"id": d.ID, "email": d.Email, "origin": cmp.Or(origin, "manual"), "source_id": d.Source, "created_at": d.CreatedAt}
+// eventData converts the data of an event about an email or a suppression.
+func eventData(typ string, d object) object {
+	if d["object"] == "suppression" {
+		origin := map[any]string{"hard_bounce": "bounce", "complaint": "complaint"}[d["reason"]]
+		return object{
+			"id": d["id"], "email": d["email"], "origin": cmp.Or(origin, "manual"), "source_id": d["source"], "created_at": d["created_at"],
+		}
 	}
 	out := object{
-		"email_id": d.ID, "message_id": d.RfcMessageID, "from": d.From, "to": d.To, "subject": d.Subject, "created_at": d.CreatedAt, "tags": d.Tags,
+		"email_id": d["id"], "message_id": d["rfc_message_id"], "from": d["from"], "to": d["to"], "subject": d["subject"],
+		"created_at": d["created_at"], "tags": d["tags"],
 	}
-	if d.Recipient != "" { // the event is about this one
-		out["to"] = []string{d.Recipient}
-	}
-	said := ""
-	if d.Bounce.Diagnostic != nil {
-		said = *d.Bounce.Diagnostic
+	if d["recipient"] != nil { // the event is about this one
+		out["to"] = []any{d["recipient"]}
 	}
 	switch typ {
 	case "email.bounced":
-		kind, sub := "Permanent", "General"
-		if d.BounceType == "soft" {
+		kind := "Permanent"
+		if d["bounce_type"] == "soft" {
 			kind = "Transient"
 		}
-		if d.Bounce.SubType != nil {
-			sub = *d.Bounce.SubType
-		}
-		out["bounce"] = object{"type": kind, "subType": sub, "message": said}
+		bounce, _ := d["bounce"].(object)
+		sub, _ := bounce["sub_type"].(string)
+		said, _ := bounce["diagnostic"].(string)
+		out["bounce"] = object{"type": kind, "subType": cmp.Or(sub, "General"), "message": said}
 	case "email.clicked":
-		out["click"] = object{"link": d.Link, "timestamp": d.CreatedAt, "ipAddress": "", "userAgent": ""}
+		out["click"] = object{"link": d["link"], "timestamp": d["created_at"], "ipAddress": "", "userAgent": ""}
 	case "email.failed":
-		for _, r := range d.Recipients {
-			if r.Email == d.Recipient {
-				out["failed"] = object{"reason": r.LastResponse}
+		recipients, _ := d["recipients"].([]any)
+		for _, r := range recipients {
+			if r, _ := r.(object); r["email"] == d["recipient"] {
+				out["failed"] = object{"reason": r["last_response"]}
 			}
 		}
 	case "email.suppressed":

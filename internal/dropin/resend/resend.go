@@ -6,12 +6,9 @@ package resend
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
 	"maps"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/postroom/postroom/gen"
@@ -22,45 +19,47 @@ import (
 const name = "resend"
 
 // Vendor is the API.
-var Vendor = vendorapi.Vendor{Name: name, New: newHandler, Refuse: refuse, Event: event}
+var Vendor = vendorapi.Vendor{Name: name, Operations: operations, Refuse: refuse, Event: event}
 
 type (
-	server struct{ vendorapi.API }
-	object = vendorapi.Object
+	server  struct{ vendorapi.API }
+	object  = vendorapi.Object
+	created = vendorapi.Created
+	handler = vendorapi.Handler
 )
 
-type handler = func(http.ResponseWriter, *http.Request) error
-
-func newHandler(api vendorapi.API) http.Handler {
-	s, m := server{api}, api.NewMux(refuse)
-	for pattern, h := range map[string]handler{
-		"POST /emails": s.send, "POST /emails/batch": s.batch, "GET /emails": page(s, "/v1/emails", fromEmail, plain(showEmail)), "GET /emails/{id}": s.email,
-		"PATCH /emails/{id}": s.reschedule, "POST /emails/{id}/cancel": s.act("email", nil, http.MethodDelete, "emails"),
+func operations(api vendorapi.API) map[string]handler {
+	s := server{api}
+	all := map[string]handler{
+		"POST /emails": vendorapi.WithBody(s.send), "POST /emails/batch": vendorapi.WithBody(s.batch),
+		"GET /emails": page(s, "/v1/emails", fromEmail, plain(showEmail)), "GET /emails/{id}": s.email,
+		"PATCH /emails/{id}": vendorapi.WithBody(s.reschedule), "POST /emails/{id}/cancel": s.act("email", nil, http.MethodDelete, "emails"),
 
 		"GET /emails/receiving": page(s, "/v1/messages", received, plain(showReceived)), "GET /emails/receiving/{id}": s.received,
 		"GET /emails/receiving/{id}/attachments": s.attachments, "GET /emails/receiving/{id}/attachments/{attachment}": s.attachments,
 
-		"POST /domains": s.createDomain, "GET /domains": page(s, "/v1/domains", nil, plain(showDomain)), "GET /domains/{id}": get(s, "domains", showWholeDomain),
+		"POST /domains": vendorapi.WithBody(s.createDomain), "GET /domains": page(s, "/v1/domains", nil, plain(showDomain)),
+		"GET /domains/{id}":         vendorapi.Show(api, showWholeDomain, "domains", "{id}"),
 		"POST /domains/{id}/verify": s.act("domain", nil, http.MethodPost, "domains", "verify"),
 		"DELETE /domains/{id}":      s.act("domain", deleted, http.MethodDelete, "domains"),
 
-		"POST /webhooks": s.createWebhook, "GET /webhooks": page(s, "/v1/webhooks", nil, plain(showWebhook)), "GET /webhooks/{id}": get(s, "webhooks", showWebhook),
-		"PATCH /webhooks/{id}": s.updateWebhook, "POST /webhooks/{id}/signing-secret/rotate": s.rotateSecret,
-		"DELETE /webhooks/{id}": s.act("webhook", deleted, http.MethodDelete, "webhooks"),
+		"POST /webhooks": vendorapi.WithBody(s.createWebhook), "GET /webhooks": page(s, "/v1/webhooks", nil, plain(showWebhook)),
+		"GET /webhooks/{id}": vendorapi.Show(api, showWebhook, "webhooks", "{id}"), "PATCH /webhooks/{id}": vendorapi.WithBody(s.updateWebhook),
+		"POST /webhooks/{id}/signing-secret/rotate": s.rotateSecret,
+		"DELETE /webhooks/{id}":                     s.act("webhook", deleted, http.MethodDelete, "webhooks"),
 
-		"POST /templates": s.putTemplate, "GET /templates": page(s, "/v1/templates", nil, plain(showTemplate)), "GET /templates/{id}": get(s, "templates", showTemplate),
-		"PATCH /templates/{id}": s.putTemplate, "POST /templates/{id}/publish": s.act("template", nil, http.MethodGet, "templates"),
-		"DELETE /templates/{id}": s.act("template", deleted, http.MethodDelete, "templates"),
-	} {
-		m.Handle(pattern, h)
+		"POST /templates": vendorapi.WithBody(s.createTemplate), "GET /templates": page(s, "/v1/templates", nil, plain(showTemplate)),
+		"GET /templates/{id}": vendorapi.Show(api, showTemplate, "templates", "{id}"), "PATCH /templates/{id}": vendorapi.WithBody(s.updateTemplate),
+		"POST /templates/{id}/publish": s.act("template", nil, http.MethodGet, "templates"),
+		"DELETE /templates/{id}":       s.act("template", deleted, http.MethodDelete, "templates"),
 	}
 	for _, of := range []string{"/audiences", "/segments"} { // two names of the same
-		m.Handle("GET "+of, s.audiences)
-		m.Handle("GET "+of+"/{audience}", s.audience)
-		s.handleContacts(m, of+"/{audience}")
+		all["GET "+of] = s.audiences
+		all["GET "+of+"/{audience}"] = withAudience(s.audience)
+		s.addContacts(all, of+"/{audience}")
 	}
-	s.handleContacts(m, "")
-	return m
+	s.addContacts(all, "")
+	return all
 }
 
 // names are Resend's names of errors, by our codes. The others go by their status.
@@ -76,8 +75,8 @@ var namesByStatus = map[int]string{
 	http.StatusInternalServerError: "internal_server_error", http.StatusServiceUnavailable: "application_error",
 }
 
-// failure returns an error in Resend's form.
-func failure(e *httpapi.Error) object {
+// refuse returns an error in Resend's form.
+func refuse(e *httpapi.Error) (int, any) {
 	status, name := e.Status, cmp.Or(names[e.Code], namesByStatus[e.Status], "validation_error")
 	switch {
 	case strings.HasSuffix(e.Message, "is required"):
@@ -88,53 +87,8 @@ func failure(e *httpapi.Error) object {
 	if status == http.StatusBadRequest {
 		status = http.StatusUnprocessableEntity
 	}
-	return object{"statusCode": status, "name": name, "message": e.Message}
+	return status, object{"statusCode": status, "name": name, "message": e.Message}
 }
-
-func refuse(w http.ResponseWriter, e *httpapi.Error) {
-	body := failure(e)
-	status, _ := body["statusCode"].(int)
-	_ = vendorapi.JSON(w, status, body) // strings and numbers always encode
-}
-
-// unsupported is a value that has no counterpart here: only null and what changes nothing are
-// allowed.
-type unsupported struct{ given bool }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (u *unsupported) UnmarshalJSON(b []byte) error {
-	u.given = string(b) != "null"
-	return nil
-}
-
-// unsupportedAmong returns an error that names the first of the fields that was given.
-func unsupportedAmong(fields ...any) error {
-	for i := 0; i < len(fields); i += 2 {
-		name, _ := fields[i].(string)
-		if u, _ := fields[i+1].(unsupported); u.given {
-			return vendorapi.Unsupported(name)
-		}
-	}
-	return nil
-}
-
-// list is one string or a list of them.
-type list []string
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (l *list) UnmarshalJSON(b []byte) error {
-	if len(b) > 0 && b[0] == '"' {
-		*l = list{""}
-		return json.Unmarshal(b, &(*l)[0])
-	}
-	return json.Unmarshal(b, (*[]string)(l))
-}
-
-const (
-	// maxWalk is how many items a page may skip to find the one that it begins after.
-	maxWalk  = 2000
-	pageSize = 100
-)
 
 // plain makes of a conversion one that page takes.
 func plain[T any](show func(*T) object) func(*http.Request, *T) (object, error) {
@@ -143,79 +97,52 @@ func plain[T any](show func(*T) object) func(*http.Request, *T) (object, error) 
 
 // page returns the handler of a list of ours. It reads on to the item that the parameter
 // after names, and shows those that follow.
-func page[T any](
-	s server, path string, filters func(server, *http.Request) (url.Values, error), show func(*http.Request, *T) (object, error),
-) handler {
-	return func(w http.ResponseWriter, r *http.Request) error {
+func page[T any, P interface {
+	*T
+	GetID() string
+}](s server, path string, filters func(server, *http.Request) (url.Values, error), show func(*http.Request, *T) (object, error)) handler {
+	return func(_ http.ResponseWriter, r *http.Request) (any, error) {
 		q, err := vendorapi.Query(r, "limit", "after")
 		if err != nil {
-			return err
+			return nil, err
 		}
-		limit, err := vendorapi.Number(q, "limit", 20, 1, pageSize)
+		limit, err := vendorapi.Number(q, "limit", 20, 1, 100)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		ask := url.Values{}
 		if filters != nil {
 			if ask, err = filters(s, r); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		ask.Set("limit", strconv.Itoa(pageSize))
-		after, data := q.Get("after"), []object{}
-		for seen := 0; seen < maxWalk; seen += pageSize {
-			part, err := vendorapi.Call[struct {
-				Data    []json.RawMessage `json:"data"`
-				HasMore bool              `json:"has_more"`
-				Cursor  string            `json:"cursor"`
-			}](r, s.API, http.MethodGet, path, ask, nil)
-			if err != nil {
-				return err
-			}
-			for _, raw := range part.Data {
-				var id struct{ ID string }
-				var item T
-				if err := errors.Join(json.Unmarshal(raw, &id), json.Unmarshal(raw, &item)); err != nil {
-					return err
+		after, data, seen := q.Get("after"), []object{}, 0
+		for item, err := range vendorapi.List[T](r, s.API, path, ask) {
+			seen++
+			switch {
+			case err != nil:
+				return nil, err
+			case len(data) == limit:
+				return list(data, true), nil
+			case P(item).GetID() == after:
+				after = ""
+			case after == "":
+				shown, err := show(r, item)
+				if err != nil {
+					return nil, err
 				}
-				switch {
-				case len(data) == limit:
-					return writeList(w, data, true)
-				case id.ID == after:
-					after = ""
-				case after == "":
-					shown, err := show(r, &item)
-					if err != nil {
-						return err
-					}
-					data = append(data, shown)
-				}
+				data = append(data, shown)
 			}
-			if !part.HasMore && after == "" {
-				return writeList(w, data, false)
-			}
-			if !part.HasMore {
-				break
-			}
-			ask.Set("cursor", part.Cursor)
 		}
-		return httpapi.Invalid("after", "is not the ID of an item among the newest %d", maxWalk)
+		if after != "" || seen == vendorapi.MaxRead { // which may not be all
+			return nil, httpapi.Invalid("after", "is not the ID of an item among the newest %d", vendorapi.MaxRead)
+		}
+		return list(data, false), nil
 	}
 }
 
-func writeList(w http.ResponseWriter, data []object, more bool) error {
-	return vendorapi.JSON(w, http.StatusOK, object{"object": "list", "data": data, "has_more": more})
-}
-
-// get returns the handler that shows one resource of ours.
-func get[T any](s server, resource string, show func(*T) object) handler {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		v, err := vendorapi.Call[T](r, s.API, http.MethodGet, vendorapi.Path(resource, r.PathValue("id")), nil, nil)
-		if err != nil {
-			return err
-		}
-		return vendorapi.JSON(w, http.StatusOK, show(&v))
-	}
+func list(data []object, more bool) object {
+	return object{"object": "list", "data": data, "has_more": more}
 }
 
 var deleted = object{"deleted": true}
@@ -223,13 +150,16 @@ var deleted = object{"deleted": true}
 // act returns the handler that calls an operation of ours on a resource, and returns its ID
 // and extra.
 func (s server) act(name string, extra object, method, resource string, action ...string) handler {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		path := vendorapi.Path(append([]string{resource, r.PathValue("id")}, action...)...)
-		if _, err := s.Do(r, method, path, nil, nil); err != nil {
-			return err
-		}
+	return func(_ http.ResponseWriter, r *http.Request) (any, error) {
+		_, err := s.Do(r, method, vendorapi.Path(r, append([]string{resource, "{id}"}, action...)...), nil, nil)
 		out := object{"object": name, "id": r.PathValue("id")}
 		maps.Copy(out, extra)
-		return vendorapi.JSON(w, http.StatusOK, out)
+		return out, err
 	}
+}
+
+// patch changes the resource in the path.
+func (s server) patch(r *http.Request, name, resource string, body object) (any, error) {
+	_, err := s.Do(r, http.MethodPatch, vendorapi.Path(r, resource, "{id}"), nil, body)
+	return object{"object": name, "id": r.PathValue("id")}, err
 }

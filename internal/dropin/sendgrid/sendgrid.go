@@ -16,19 +16,17 @@ import (
 )
 
 // Vendor is the API.
-var Vendor = vendorapi.Vendor{Name: "sendgrid", Dev: true, New: newHandler, Refuse: refuse}
+var Vendor = vendorapi.Vendor{Name: "sendgrid", Dev: true, Operations: operations, Refuse: refuse}
 
-func newHandler(api vendorapi.API) http.Handler {
-	m := api.NewMux(refuse)
-	m.Handle("POST /v3/mail/send", server{api}.send)
-	return m
+func operations(api vendorapi.API) map[string]vendorapi.Handler {
+	return map[string]vendorapi.Handler{"POST /v3/mail/send": func(w http.ResponseWriter, r *http.Request) (any, error) {
+		return nil, send(w, r, api)
+	}}
 }
 
-type server struct{ vendorapi.API }
-
-// refuse writes an error as SendGrid does.
-func refuse(w http.ResponseWriter, e *httpapi.Error) {
-	_ = vendorapi.JSON(w, e.Status, vendorapi.Object{"errors": []vendorapi.Object{{"message": e.Message, "field": e.Param, "help": ""}}})
+// refuse returns an error as SendGrid does.
+func refuse(e *httpapi.Error) (int, any) {
+	return e.Status, vendorapi.Object{"errors": []vendorapi.Object{{"message": e.Message, "field": e.Param, "help": ""}}}
 }
 
 type (
@@ -70,15 +68,15 @@ type (
 )
 
 // send sends one email for each personalization.
-func (s server) send(w http.ResponseWriter, r *http.Request) error {
+func send(w http.ResponseWriter, r *http.Request, api vendorapi.API) error {
 	var in message
 	if err := vendorapi.Decode(r, &in); err != nil {
 		return err
 	}
-	common := vendorapi.Email{Template: in.TemplateID, ReplyTo: in.ReplyToList}
 	if in.ReplyTo != nil {
-		common.ReplyTo = append(common.ReplyTo, *in.ReplyTo)
+		in.ReplyToList = append(in.ReplyToList, *in.ReplyTo)
 	}
+	common := vendorapi.Email{Template: in.TemplateID, Fields: vendorapi.Fields{From: in.From, ReplyTo: in.ReplyToList}}
 	for _, c := range in.Content {
 		switch c.Type {
 		case "text/plain":
@@ -105,7 +103,7 @@ func (s server) send(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		id, err := s.Send(r, e)
+		id, err := api.Send(r, e)
 		if err != nil {
 			return err
 		}
@@ -118,7 +116,7 @@ func (s server) send(w http.ResponseWriter, r *http.Request) error {
 
 // email returns the email to the recipients of one personalization.
 func (in *message) email(e vendorapi.Email, p personalization) (vendorapi.Email, error) {
-	e.From, e.To, e.Cc, e.Bcc, e.Subject, e.Data = in.From, p.To, p.Cc, p.Bcc, cmp.Or(p.Subject, in.Subject), p.Data
+	e.To, e.Cc, e.Bcc, e.Subject, e.Data = p.To, p.Cc, p.Bcc, cmp.Or(p.Subject, in.Subject), p.Data
 	if at := cmp.Or(p.SendAt, in.SendAt); at != 0 {
 		e.ScheduledAt = time.Unix(at, 0).UTC().Format(time.RFC3339)
 	}

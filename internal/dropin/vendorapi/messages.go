@@ -10,29 +10,31 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"golang.org/x/net/html"
+	"time"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/httpapi"
 )
 
-// maxRead limits the messages that one request reads: catchers keep few.
-const maxRead = 2000
+// MaxRead limits the items that one request reads of a list: catchers keep few messages.
+const MaxRead = 2000
 
-// Received returns the received messages that the caller has access to, newest first: at
-// most 2,000. The filters are those of GET /v1/messages.
-func (a API) Received(r *http.Request, filters url.Values) iter.Seq2[*gen.Message, error] {
-	q := url.Values{"direction": {"in"}}
+// List returns the items of a list of the API, newest first: at most MaxRead of them.
+func List[T any](r *http.Request, a API, path string, filters url.Values) iter.Seq2[*T, error] {
+	q := url.Values{}
 	maps.Copy(q, filters)
 	page := 100
 	if q.Has("include") {
 		page = 20 // a text may be large
 	}
 	q.Set("limit", strconv.Itoa(page))
-	return func(yield func(*gen.Message, error) bool) {
-		for range maxRead / page { // a page may be empty, and have one after it
-			list, err := Call[gen.MessageList](r, a, http.MethodGet, "/v1/messages", q, nil)
+	return func(yield func(*T, error) bool) {
+		for range MaxRead / page { // a page may be empty, and have one after it
+			list, err := Call[struct {
+				Data    []T    `json:"data"`
+				HasMore bool   `json:"has_more"`
+				Cursor  string `json:"cursor"`
+			}](r, a, http.MethodGet, path, q, nil)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -45,15 +47,23 @@ func (a API) Received(r *http.Request, filters url.Values) iter.Seq2[*gen.Messag
 			if !list.HasMore {
 				return
 			}
-			q.Set("cursor", list.Cursor.Value)
+			q.Set("cursor", list.Cursor)
 		}
 	}
+}
+
+// Received returns the received messages that the caller has access to, as [List] does. The
+// filters are those of GET /v1/messages.
+func (a API) Received(r *http.Request, filters url.Values) iter.Seq2[*gen.Message, error] {
+	q := url.Values{"direction": {"in"}}
+	maps.Copy(q, filters)
+	return List[gen.Message](r, a, "/v1/messages", q)
 }
 
 // Delete deletes messages. One that is already deleted is not an error.
 func (a API) Delete(r *http.Request, ids []string) error {
 	for _, id := range ids {
-		_, err := a.Do(r, http.MethodDelete, Path("messages", id), nil, nil)
+		_, err := a.Do(r, http.MethodDelete, Path(r, "messages", id), nil, nil)
 		if e, ok := errors.AsType[*httpapi.Error](err); err != nil && (!ok || e.Status != http.StatusNotFound) {
 			return err
 		}
@@ -61,35 +71,45 @@ func (a API) Delete(r *http.Request, ids []string) error {
 	return nil
 }
 
-// ServeFile serves the file that an operation of the API has a signed link to. A link to
-// another server is a redirect.
-func (a API) ServeFile(w http.ResponseWriter, r *http.Request, operation string) error {
-	resp, err := a.Do(r, http.MethodGet, operation, nil, nil)
+// Link is the signed link to a file.
+type Link struct {
+	URL       string    `json:"download_url"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// Link returns the signed link that the operation with a [Path] returns or leads to.
+func (a API) Link(r *http.Request, operation ...string) (link Link, err error) {
+	resp, err := a.Do(r, http.MethodGet, Path(r, operation...), nil, nil)
 	if err != nil {
-		return err
+		return link, err
 	}
-	link := resp.Header.Get("Location")
-	if link == "" {
-		var file struct {
-			URL string `json:"download_url"`
+	if to := resp.Header.Get("Location"); to != "" {
+		return Link{to, time.Now().Add(time.Minute)}, nil // links work for longer
+	}
+	return link, json.NewDecoder(resp.Body).Decode(&link)
+}
+
+// File returns the handler that serves the file of a [API.Link]. A link to another server is
+// a redirect.
+func (a API) File(operation ...string) Handler {
+	return func(w http.ResponseWriter, r *http.Request) (any, error) {
+		link, err := a.Link(r, operation...)
+		if err != nil {
+			return nil, err
 		}
-		if err := json.NewDecoder(resp.Body).Decode(&file); err != nil {
-			return err
+		i := strings.Index(link.URL, "/v1/files/")
+		if i < 0 {
+			http.Redirect(w, r, link.URL, http.StatusFound)
+			return nil, nil
 		}
-		link = file.URL
+		inner, err := http.NewRequestWithContext(r.Context(), http.MethodGet, "http://localhost"+link.URL[i:], http.NoBody)
+		if err != nil {
+			return nil, err
+		}
+		inner.RemoteAddr = r.RemoteAddr
+		a.Handler.ServeHTTP(w, inner)
+		return nil, nil
 	}
-	i := strings.Index(link, "/v1/files/")
-	if i < 0 {
-		http.Redirect(w, r, link, http.StatusFound)
-		return nil
-	}
-	inner, err := http.NewRequestWithContext(r.Context(), http.MethodGet, "http://localhost"+link[i:], http.NoBody)
-	if err != nil {
-		return err
-	}
-	inner.RemoteAddr = r.RemoteAddr
-	a.Handler.ServeHTTP(w, inner)
-	return nil
 }
 
 // From returns the sender of a message, as a list.
@@ -123,69 +143,4 @@ func Recipients(m *gen.Message) []string {
 // Contains reports whether text contains part. Case does not matter.
 func Contains(text, part string) bool {
 	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
-}
-
-// Link is a link or an image of a message.
-type Link struct{ Target, Text string }
-
-// Links returns the links and images of an HTML body in their order.
-func Links(body string) (links, images []Link) {
-	links, images = []Link{}, []Link{}
-	z, open := html.NewTokenizer(strings.NewReader(body)), false
-	var text strings.Builder // of the open link
-	for {
-		switch z.Next() {
-		case html.ErrorToken:
-			return links, images
-		case html.TextToken:
-			if open {
-				text.Write(z.Text())
-				links[len(links)-1].Text = text.String()
-			}
-		case html.EndTagToken:
-			if name, _ := z.TagName(); string(name) == "a" {
-				open = false
-			}
-		case html.StartTagToken, html.SelfClosingTagToken:
-			t := z.Token()
-			at := func(key string) string {
-				if i := slices.IndexFunc(t.Attr, func(a html.Attribute) bool { return a.Key == key }); i >= 0 {
-					return t.Attr[i].Val
-				}
-				return ""
-			}
-			switch {
-			case t.Data == "a" && at("href") != "":
-				text.Reset()
-				links, open = append(links, Link{at("href"), ""}), true
-			case t.Data == "img":
-				images = append(images, Link{at("src"), at("alt")})
-			}
-		}
-	}
-}
-
-// TextLinks returns the links of a plain text in their order.
-func TextLinks(text string) []Link {
-	links := []Link{}
-	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n<>\"()[]", r) }) {
-		if strings.HasPrefix(word, "https://") || strings.HasPrefix(word, "http://") {
-			word = strings.TrimRight(word, ".,;:!?")
-			links = append(links, Link{word, word})
-		}
-	}
-	return links
-}
-
-// Codes returns the codes found in a message that are in a body.
-func Codes(m *gen.Message, body string) []string {
-	found := []string{}
-	if x, ok := m.Extracted.Get(); ok {
-		for _, code := range x.Codes {
-			if strings.Contains(body, code) {
-				found = append(found, code)
-			}
-		}
-	}
-	return found
 }

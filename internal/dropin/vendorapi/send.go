@@ -10,19 +10,26 @@ import (
 
 // Email is an email to send, as POST /v1/emails takes it.
 type Email struct {
-	From        Address           `json:"from"`
-	To          []Address         `json:"to"`
-	Cc          []Address         `json:"cc,omitempty"`
-	Bcc         []Address         `json:"bcc,omitempty"`
-	ReplyTo     []Address         `json:"replyTo,omitempty"`
+	Fields
+	Template    string          `json:"template,omitempty"`
+	Data        json.RawMessage `json:"data,omitempty"`
+	Attachments []File          `json:"attachments,omitempty"`
+}
+
+// Fields are those that vendors have in the same form. Addresses are texts, values of
+// [Address], or lists of them.
+type Fields struct {
+	From        any               `json:"from"`
+	To          any               `json:"to"`
+	Cc          any               `json:"cc,omitempty"`
+	Bcc         any               `json:"bcc,omitempty"`
+	ReplyTo     any               `json:"reply_to,omitempty"`
 	Subject     string            `json:"subject,omitempty"`
 	HTML        string            `json:"html,omitempty"`
 	Text        string            `json:"text,omitempty"`
-	Template    string            `json:"template,omitempty"`
-	Data        json.RawMessage   `json:"data,omitempty"`
-	Attachments []File            `json:"attachments,omitempty"`
 	Headers     map[string]string `json:"headers,omitempty"`
-	ScheduledAt string            `json:"scheduledAt,omitempty"`
+	Tags        any               `json:"tags,omitempty"`
+	ScheduledAt string            `json:"scheduled_at,omitempty"`
 }
 
 // Address is an address with a name, which may be empty.
@@ -35,9 +42,15 @@ type Address struct {
 type File struct {
 	Filename    string `json:"filename"`
 	Content     string `json:"content"`
-	ContentType string `json:"contentType,omitempty"`
-	ContentID   string `json:"contentId,omitempty"`
+	ContentType string `json:"content_type,omitempty"`
+	ContentID   string `json:"content_id,omitempty"`
 }
+
+// Attachment is a [File] in requests of vendors whose names differ in case.
+type Attachment struct{ Filename, Content, ContentType, ContentID string }
+
+// Files converts attachments.
+func Files(all []Attachment) []File { return Mapped(all, func(a Attachment) File { return File(a) }) }
 
 // Send sends an email and returns its ID.
 func (a API) Send(r *http.Request, e Email) (string, error) {

@@ -30,11 +30,11 @@ type Vendor struct {
 	Name string
 	// Dev is set for an API that only `postroom dev` has, because its mail is captured.
 	Dev bool
-	// New returns the handler of the API, whose requests have paths without the prefix
-	// and a caller for calls of api.
-	New func(api API) http.Handler
-	// Refuse writes an error in the vendor's form.
-	Refuse func(w http.ResponseWriter, e *httpapi.Error)
+	// Operations returns the operations of the API by patterns of http.ServeMux, without the
+	// prefix. Their requests have a caller for calls of api.
+	Operations func(api API) map[string]Handler
+	// Refuse returns an error in the vendor's form.
+	Refuse func(e *httpapi.Error) (status int, body any)
 	// Event, if not nil, converts the body of one of our events for webhook endpoints that
 	// the vendor's API made. It returns the prefix of the names of the signature's header
 	// fields, too.
@@ -64,6 +64,20 @@ func Call[Out any](r *http.Request, api API, method, path string, query url.Valu
 		return out, err
 	}
 	return out, json.NewDecoder(resp.Body).Decode(&out)
+}
+
+// Get returns the resource of the API with a [Path] of these segments.
+func Get[Out any](r *http.Request, api API, segments ...string) (*Out, error) {
+	out, err := Call[Out](r, api, http.MethodGet, Path(r, segments...), nil, nil)
+	return &out, err
+}
+
+// Show returns the handler that shows the resource with a [Path] of these segments.
+func Show[Out any](api API, show func(*Out) Object, segments ...string) Handler {
+	return func(_ http.ResponseWriter, r *http.Request) (any, error) {
+		out, err := Get[Out](r, api, segments...)
+		return show(out), err
+	}
 }
 
 // Do is Call for a result of any kind. The idempotency key of the request is passed on.
@@ -124,11 +138,10 @@ func Decode(r *http.Request, to any) error {
 		return nil
 	}
 	if field, unknown := strings.CutPrefix(err.Error(), `json: unknown field "`); unknown {
-		field = strings.TrimSuffix(field, `"`)
-		return Unsupported(field)
+		return Unsupported(strings.TrimSuffix(field, `"`))
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return unprocessable(wrong.Field, wrong.Field+" must not be a JSON "+wrong.Value)
+		return unprocessable(wrong.Field, cmp.Or(wrong.Field, "the body")+" must not be a JSON "+wrong.Value)
 	}
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &httpapi.Error{Status: http.StatusRequestEntityTooLarge, Code: gen.ErrorCodePayloadTooLarge, Message: tooLarge.Error()}
@@ -164,9 +177,15 @@ func Number(q url.Values, name string, fallback, least, most int) (int, error) {
 	return n, nil
 }
 
-// Path returns the path of a resource of the API.
-func Path(segments ...string) string {
-	return "/v1/" + strings.Join(Mapped(segments, url.PathEscape), "/")
+// Path returns the path of a resource of the API. A segment in braces stands for that value
+// of the path of the request.
+func Path(r *http.Request, segments ...string) string {
+	return "/v1/" + strings.Join(Mapped(segments, func(s string) string {
+		if name, is := strings.CutPrefix(s, "{"); is {
+			s = r.PathValue(strings.TrimSuffix(name, "}"))
+		}
+		return url.PathEscape(s)
+	}), "/")
 }
 
 // Mapped converts each item of a list. The result is never nil, because JSON shows it.
@@ -178,63 +197,90 @@ func Mapped[A, B any](in []A, convert func(A) B) []B {
 	return out
 }
 
-// Object is a JSON object.
-type Object = map[string]any
+// Object is a JSON object. Created is one that is written with the status 201.
+type (
+	Object  = map[string]any
+	Created map[string]any
+)
+
+// Text is a result that is written as plain text.
+type Text string
 
 func unprocessable(param, message string) error {
 	return &httpapi.Error{Status: http.StatusUnprocessableEntity, Code: gen.ErrorCodeInvalidRequest, Param: param, Message: message}
 }
 
-// JSON writes a JSON response.
-func JSON(w http.ResponseWriter, status int, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
+// NotFound returns the error for what is not there.
+func NotFound(what string) error {
+	return &httpapi.Error{Status: http.StatusNotFound, Code: gen.ErrorCodeNotFound, Message: what + " not found"}
+}
+
+// Handler serves an operation. Its result, unless it is nil, is written as JSON.
+type Handler func(http.ResponseWriter, *http.Request) (any, error)
+
+// WithBody returns the handler of an operation whose requests have a JSON body.
+func WithBody[In any](serve func(*http.Request, *In) (any, error)) Handler {
+	return func(_ http.ResponseWriter, r *http.Request) (any, error) {
+		var in In
+		if err := Decode(r, &in); err != nil {
+			return nil, err
+		}
+		return serve(r, &in)
 	}
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = w.Write(b) // the client may have gone
-	return nil
 }
 
-// Mux serves the operations of a vendor.
-type Mux struct {
-	mux    http.ServeMux
-	log    *slog.Logger
-	refuse func(http.ResponseWriter, *httpapi.Error)
-}
-
-// NewMux returns a Mux that writes errors with refuse.
-func (a API) NewMux(refuse func(http.ResponseWriter, *httpapi.Error)) *Mux {
-	m := &Mux{log: a.Log, refuse: refuse}
-	m.Handle("/", func(_ http.ResponseWriter, r *http.Request) error {
-		return &httpapi.Error{
+// Handler returns a handler of operations by their patterns of http.ServeMux.
+func (v Vendor) Handler(api API) http.Handler {
+	mux := &http.ServeMux{}
+	for pattern, serve := range v.Operations(api) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			out, err := serve(w, r)
+			if err != nil {
+				v.fail(w, r, api.Log, err)
+				return
+			}
+			switch out := out.(type) {
+			case nil: // it is written
+			case Text:
+				w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+				_, _ = io.WriteString(w, string(out)) // the client may have gone
+			case Created:
+				writeJSON(w, http.StatusCreated, out)
+			default:
+				writeJSON(w, http.StatusOK, out)
+			}
+		})
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		v.WriteError(w, &httpapi.Error{
 			Status: http.StatusNotFound, Code: gen.ErrorCodeRouteNotFound,
 			Message: "Postroom has no " + r.Method + " " + path.Clean(r.URL.Path) + " of this API",
-		}
+		})
 	})
-	return m
+	return mux
 }
 
-// Handle registers f for a pattern of http.ServeMux. Its error is written as the vendor
-// does.
-func (m *Mux) Handle(pattern string, f func(http.ResponseWriter, *http.Request) error) {
-	m.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		err := f(w, r)
-		if err == nil {
-			return
-		}
-		e, known := errors.AsType[*httpapi.Error](err)
-		if !known {
-			m.log.ErrorContext(r.Context(), "request failed", "error", err, "request_id", httpapi.RequestID(r.Context()))
-			e = httpapi.ErrInternal
-		}
-		if e.RetryAfter > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(e.RetryAfter))
-		}
-		m.refuse(w, e)
-	})
+// fail writes an error of an operation. One that is not for the caller is a fault of ours.
+func (v Vendor) fail(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
+	e, known := errors.AsType[*httpapi.Error](err)
+	if !known {
+		log.ErrorContext(r.Context(), "request failed", "error", err, "request_id", httpapi.RequestID(r.Context()))
+		e = httpapi.ErrInternal
+	}
+	if e.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(e.RetryAfter))
+	}
+	v.WriteError(w, e)
 }
 
-// ServeHTTP implements http.Handler.
-func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.mux.ServeHTTP(w, r) }
+// WriteError writes an error in the vendor's form.
+func (v Vendor) WriteError(w http.ResponseWriter, e *httpapi.Error) {
+	status, body := v.Refuse(e)
+	writeJSON(w, status, body)
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // the client may have gone
+}

@@ -30,6 +30,9 @@ func HostIn(text string) string {
 
 // Site returns the domain of one owner: the name below a public suffix.
 func Site(host string) string {
+	if strings.Count(host, ".") < 2 { // it has no more than a suffix and one label
+		return host
+	}
 	if s, err := publicsuffix.EffectiveTLDPlusOne(host); err == nil {
 		return s
 	}

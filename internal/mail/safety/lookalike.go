@@ -29,6 +29,9 @@ var confusables = func() map[rune]rune {
 // Skeleton returns a domain as it looks: letters that are drawn alike are the same (UTS #39),
 // and so are accented letters, "rn" and "m", and "vv" and "w".
 func Skeleton(domain string) string {
+	if plainName(domain) {
+		return asDrawn.Replace(drawnASCII.Replace(domain))
+	}
 	if unicode, err := idna.ToUnicode(domain); err == nil && len(domain) < 256 {
 		domain = unicode
 	}
@@ -46,7 +49,25 @@ func Skeleton(domain string) string {
 			parts[i] = folded
 		}
 	}
-	return strings.NewReplacer("rn", "m", "vv", "w").Replace(strings.Join(parts, "."))
+	return asDrawn.Replace(strings.Join(parts, "."))
+}
+
+var (
+	asDrawn    = strings.NewReplacer("rn", "m", "vv", "w")
+	drawnASCII = strings.NewReplacer("1", "l", "0", "o")
+)
+
+// plainName reports whether a domain has only small ASCII letters, digits and single hyphens
+// between them. Almost all have, and their skeleton is simple.
+func plainName(domain string) bool {
+	for i := range len(domain) {
+		c := domain[i]
+		alone := c != '-' && c != '.' || i > 0 && i < len(domain)-1 && domain[i-1] != '-' && domain[i-1] != '.'
+		if !alone || c >= utf8.RuneSelf || !plaintext.IsDigit(c) && !('a' <= c && c <= 'z') && c != '-' && c != '.' {
+			return false
+		}
+	}
+	return true
 }
 
 // publicMail are domains at which anyone can have an address. Being one letter away from one
@@ -66,7 +87,7 @@ func resembles(domain, skeleton, known string) bool {
 	if skeleton == Skeleton(known) {
 		return true
 	}
-	if publicMail[domain] && publicMail[known] {
+	if !oneAway(domain, known) || publicMail[domain] && publicMail[known] {
 		return false
 	}
 	suffixA, _ := publicsuffix.PublicSuffix(domain)

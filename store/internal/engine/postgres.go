@@ -81,12 +81,12 @@ func (d *postgresEngine) pool(ctx context.Context, conns int) (*sqlx.DB, error) 
 }
 
 func (*postgresEngine) Migrations() (goose.Dialect, fs.FS, []goose.ProviderOption, error) {
-	sub, err := fs.Sub(migrations.Files, "postgres")
+	files, err := migrations.PostgreSQL()
 	if err != nil {
 		return "", nil, nil, err
 	}
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // look every second, for 5 minutes
-	return goose.DialectPostgres, sub, []goose.ProviderOption{goose.WithSessionLocker(impatient{locker})}, err
+	return goose.DialectPostgres, files, []goose.ProviderOption{goose.WithSessionLocker(impatient{locker})}, err
 }
 
 // impatient limits how long a migration waits for the lock of a table. All statements that

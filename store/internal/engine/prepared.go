@@ -93,6 +93,19 @@ func (r *Reads) GetContext(ctx context.Context, dest any, query string, args ...
 	return st.GetContext(ctx, dest, args...)
 }
 
+// Row reads one row into dest, without reflection. The error is sql.ErrNoRows if there
+// is none.
+func (r *Reads) Row(ctx context.Context, query string, args []any, dest ...any) error {
+	st, err := r.prepared(ctx, query) //nolint:sqlclosecheck // it is kept until close
+	switch {
+	case err != nil:
+		return err
+	case st == nil:
+		return r.DB.QueryRowContext(ctx, query, args...).Scan(dest...)
+	}
+	return st.Stmt.QueryRowContext(ctx, args...).Scan(dest...)
+}
+
 // SelectContext reads all rows.
 func (r *Reads) SelectContext(ctx context.Context, dest any, query string, args ...any) error {
 	st, err := r.prepared(ctx, query) //nolint:sqlclosecheck // it is kept until close

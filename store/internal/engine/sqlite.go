@@ -99,8 +99,8 @@ func (d *sqliteEngine) connect(ctx context.Context, pragmas []string, more strin
 }
 
 func (d *sqliteEngine) Migrations() (goose.Dialect, fs.FS, []goose.ProviderOption, error) {
-	sub, err := fs.Sub(migrations.Files, "sqlite")
-	return goose.DialectSQLite3, sub, []goose.ProviderOption{goose.WithSessionLocker(&sqliteLocker{path: d.path})}, err
+	files, err := migrations.SQLite()
+	return goose.DialectSQLite3, files, []goose.ProviderOption{goose.WithSessionLocker(&sqliteLocker{path: d.path})}, err
 }
 
 func (*sqliteEngine) SnapshotLevel() sql.IsolationLevel { return sql.LevelDefault }

@@ -76,6 +76,13 @@ await works('sendEmailWithTemplate', async () => {
 	await client.sendEmailWithTemplate({ From, To, TemplateAlias: 'welcome', TemplateModel: { name: 'Ana' } })
 	assert.match((await captured(To, 'Welcome Ana')).html, /Hello Ana/)
 })
+await works('sendEmailBatchWithTemplates', async () => {
+	const sent = await client.sendEmailBatchWithTemplates([
+		{ From, To, TemplateAlias: 'welcome', TemplateModel: { name: 'Ben' } }, { From, To, TemplateAlias: 'none', TemplateModel: {} },
+	])
+	assert.deepEqual(sent.map((s) => s.ErrorCode), [0, 300])
+	await captured(To, 'Welcome Ben')
+})
 await refused('sendEmailWithTemplate with TemplateId', 'TemplateId is not supported', () =>
 	client.sendEmailWithTemplate({ From, To, TemplateId: 7, TemplateModel: {} }))
 await refused('sendEmailWithTemplate with InlineCss', 'InlineCss is not supported', () =>
@@ -83,7 +90,6 @@ await refused('sendEmailWithTemplate with InlineCss', 'InlineCss is not supporte
 await refused('sendEmail without an address', 'To', () => client.sendEmail({ From, To: 'nobody', Subject: 'x', TextBody: 'x' }))
 const text = 'Postroom has no'
 await refused('getTemplates', text, () => client.getTemplates())
-await refused('sendEmailBatchWithTemplates', text, () => client.sendEmailBatchWithTemplates([{ From, To, TemplateAlias: 'a', TemplateModel: {} }]))
 await refused('createTemplate', text, () => client.createTemplate({ Name: 'a' }))
 await refused('getServer', text, () => client.getServer())
 await refused('getOutboundMessages', text, () => client.getOutboundMessages())

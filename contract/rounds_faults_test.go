@@ -1,0 +1,5 @@
+//go:build faults
+
+package contract_test
+
+const allMutants = true
