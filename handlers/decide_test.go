@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -16,7 +17,10 @@ import (
 // was accepted before: a draft that another key or a person approves, one that a person
 // approved and that is due, a scheduled email, and a draft that is to be sent when its time
 // has come. "test" is a send by a test key.
-var accountDoors = []string{"send", "reply", "forward", "email", "scheduled", "batch", "Resend", "MCP", "SMTP", "test", "approval", "person", "approved", "due", "expiry"}
+var accountDoors = []string{"send", "reply", "forward", "email", "scheduled", "batch", "Resend", "Mailosaur", "MCP", "SMTP", "test", "approval", "person", "approved", "due", "expiry"}
+
+// vendorDoors are the doors of our API that those of vendors lead to.
+var vendorDoors = map[string]string{"Resend": "email", "Mailosaur": "forward"}
 
 // ruled is what a rule is set for: an inbox, and a key that sends from it.
 type ruled struct {
@@ -197,10 +201,7 @@ func TestEveryRuleAtEveryDoor(t *testing.T) {
 			}
 			tt.set(t, r)
 			wanted := func(door string) outcome {
-				if door == "Resend" { // an email, with the vendor's names of errors
-					door = "email"
-				}
-				if want, differs := tt.but[door]; differs {
+				if want, differs := tt.but[cmp.Or(vendorDoors[door], door)]; differs {
 					return want
 				}
 				return tt.want
@@ -221,8 +222,8 @@ func TestEveryRuleAtEveryDoor(t *testing.T) {
 				default:
 					want = failed
 				}
-				if door == "Resend" && want != accepted && want != held {
-					want = failed
+				if vendorDoors[door] != "" && want != accepted && want != held {
+					want = failed // vendors have their own names of errors
 				}
 				got, rule := n.through(t, door, r.earlier)
 				if got != want {
@@ -232,7 +233,7 @@ func TestEveryRuleAtEveryDoor(t *testing.T) {
 					t.Errorf("%s: something left", door)
 				}
 				refused := want != accepted && want != held && want != waits
-				if named := slices.Contains([]string{"MCP", "SMTP", "batch", "Resend", "approved", "due", "expiry"}, door); refused && !named && rule != tt.rule {
+				if named := slices.Contains([]string{"MCP", "SMTP", "batch", "Resend", "Mailosaur", "approved", "due", "expiry"}, door); refused && !named && rule != tt.rule {
 					t.Errorf("%s: the rule is %q, want %q", door, rule, tt.rule)
 				}
 				if door == "approval" && refused { // it can be sent later
@@ -292,9 +293,10 @@ func (n *sending) through(t *testing.T, door string, before earlier) (outcome, s
 		done, err := n.send(t.Context(), t, door, to)
 		must(t, err)
 		return done, ""
-	case "Resend":
-		_, body = sendDoors["email"](n.in, n.received, to)
-		switch res := n.do(t, http.MethodPost, "/resend/emails", body, as(key)); {
+	case "Resend", "Mailosaur":
+		_, body = sendDoors[vendorDoors[door]](n.in, n.received, to)
+		path = map[string]string{"Resend": "/resend/emails", "Mailosaur": "/mailosaur/api/messages/" + n.received.ID + "/forward"}[door]
+		switch res := n.do(t, http.MethodPost, path, body, as(key)); {
 		case res.status >= http.StatusBadRequest && res.status < http.StatusInternalServerError:
 			return failed, ""
 		case strings.HasPrefix(res.str(t, "id"), "drf_"):

@@ -121,7 +121,7 @@ func newServer(t *testing.T, st *store.Store, clock *storetest.Clock, edits ...f
 	must(t, err)
 	s.service = api
 	s.web.Config.Handler = s.countWaits(dropin.Handler(dropin.Config{
-		Names: []string{"resend"}, Front: api.Front,
+		Names: []string{"mailosaur", "resend"}, Front: api.Front,
 		API: vendorapi.API{Handler: api, BaseURL: s.url, Version: cfg.Version, Log: cfg.Log},
 	}, api))
 	s.web.Start()
@@ -232,7 +232,7 @@ func (s *server) send(t *testing.T, req *http.Request) (response, error) {
 		Transport:     s.check.Transport(t, s.web.Client().Transport),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	if strings.HasPrefix(req.URL.Path, "/resend/") { // a vendor has a contract of its own
+	if strings.HasPrefix(req.URL.Path, "/resend/") || strings.HasPrefix(req.URL.Path, "/mailosaur/") { // a vendor has a contract of its own
 		client.Transport = s.web.Client().Transport
 	}
 	res, err := client.Do(req)

@@ -343,8 +343,8 @@ func (s *Store) readSender(ctx context.Context, tx *sqlx.Tx, id, lock string) (b
 		users = `SELECT removed_at, role FROM users WHERE id = $1`
 	)
 	by.ID = id
-	var found []Key
-	if err := tx.SelectContext(ctx, &found, keys+lock, id); err != nil {
+	found, err := getAll[Key](ctx, tx, keys+lock, id)
+	if err != nil {
 		return by, "", errIn("key that sends", err)
 	}
 	for _, k := range found {
@@ -356,10 +356,7 @@ func (s *Store) readSender(ctx context.Context, tx *sqlx.Tx, id, lock string) (b
 			ended = "the key that scheduled it has expired"
 		}
 	}
-	var people []User
-	if err := tx.SelectContext(ctx, &people, users+lock, id); err != nil {
-		return by, "", errIn("user who sends", err)
-	}
+	people, err := getAll[User](ctx, tx, users+lock, id)
 	for _, u := range people {
 		switch {
 		case u.RemovedAt != nil:
@@ -368,16 +365,16 @@ func (s *Store) readSender(ctx context.Context, tx *sqlx.Tx, id, lock string) (b
 			ended = "the person who scheduled it may no longer send"
 		}
 	}
-	return by, ended, nil
+	return by, ended, errIn("user who sends", err)
 }
 
 // readAccepted returns how many recipients an account was accepted to send to on a day
 // and in its month.
-func readAccepted(ctx context.Context, from getter, account int64, now time.Time) (u acceptedSends, err error) {
+func readAccepted(ctx context.Context, from getter, account int64, now time.Time) (acceptedSends, error) {
 	const q = `SELECT cast(coalesce(sum(n), 0) AS bigint) AS month, cast(coalesce(sum(CASE WHEN day = $3 THEN n END), 0) AS bigint) AS today
 		FROM send_counts WHERE account_id = $1 AND day >= $2 AND kind = 'accepted'`
 	first, _ := monthOf(now)
-	err = from.GetContext(ctx, &u, q, account, first, dayOf(now))
+	u, err := getOne[acceptedSends](ctx, from, q, account, first, dayOf(now))
 	return u, errIn("accepted recipients", err)
 }
 

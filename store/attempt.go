@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -98,15 +97,10 @@ func (s *Store) RecordAttempts(ctx context.Context, attempts ...*Attempt) (lost 
 			return nil, errIn("record attempts", err)
 		}
 	}
-	var r *recording
-	err = s.inTx(ctx, "record attempts", func(tx *sqlx.Tx) (err error) {
-		r = s.newRecording(tx)
+	err = s.recordAll(ctx, "record attempts", func(r *recording) (err error) {
 		lost, err = r.attempts(ctx, attempts)
 		return err
 	})
-	if err == nil {
-		r.done(ctx)
-	}
 	return lost, err
 }
 
@@ -179,6 +173,18 @@ type recording struct {
 
 func (s *Store) newRecording(tx *sqlx.Tx) *recording {
 	return &recording{store: s, tx: tx, now: NewTime(s.now())}
+}
+
+// recordAll runs do with a recording of its own.
+func (s *Store) recordAll(ctx context.Context, what string, do func(*recording) error) error {
+	r, err := transact(ctx, s, what, func(tx *sqlx.Tx) (*recording, error) {
+		r := s.newRecording(tx)
+		return r, do(r)
+	})
+	if err == nil {
+		r.done(ctx)
+	}
+	return err
 }
 
 // done wakes the waiters, and counts and logs what the transaction has committed.
@@ -456,10 +462,6 @@ func (r *recording) move(ctx context.Context, m *sentMessage) error {
 // counts are the rows of what the outcomes count for the watch over the account. watch
 // says that they may pause it. Nothing counts in test mode.
 func (r *recording) counts(m *sentMessage, outcomes []outcome) (rows []newRow, watch bool) {
-	const (
-		into = `send_counts (account_id, day, kind, shard, n)`
-		add  = ` ON CONFLICT (account_id, day, kind, shard) DO UPDATE SET n = send_counts.n + excluded.n`
-	)
 	if m.TestMode {
 		return nil, false
 	}
@@ -470,12 +472,9 @@ func (r *recording) counts(m *sentMessage, outcomes []outcome) (rows []newRow, w
 			watch = watch || kind != countTried
 		}
 	}
-	shard := int64(0)
-	if !r.store.engine.Alone() { // or all results of an account would wait for one row
-		shard = rand.Int64N(maxShards) //nolint:gosec // no secret
-	}
+	shard := r.store.shard()
 	for _, kind := range slices.Sorted(maps.Keys(counts)) {
-		rows = append(rows, newRow{into, []any{m.AccountID, dayOf(r.now.Time), string(kind), shard, counts[kind]}, add})
+		rows = append(rows, countRow(m.AccountID, r.now, kind, shard, counts[kind]))
 	}
 	return rows, watch && r.store.watch
 }
@@ -538,15 +537,7 @@ type Report struct {
 // events. A report that adds nothing, or whose recipient does not exist, changes
 // nothing.
 func (s *Store) RecordReport(ctx context.Context, report Report) error {
-	var r *recording
-	err := s.inTx(ctx, "record report", func(tx *sqlx.Tx) error {
-		r = s.newRecording(tx)
-		return r.report(ctx, &report)
-	})
-	if err == nil {
-		r.done(ctx)
-	}
-	return err
+	return s.recordAll(ctx, "record report", func(r *recording) error { return r.report(ctx, &report) })
 }
 
 // report records a report, if it adds something.
@@ -595,21 +586,19 @@ func (r *Report) engages() bool { return r.Status == RecipientOpened || r.Status
 // each step.
 var progress = []RecipientStatus{RecipientQueued, RecipientSent, RecipientDelivered, RecipientOpened, RecipientClicked}
 
-var progressEvents = map[RecipientStatus]EventType{RecipientSent: EventMessageSent, RecipientDelivered: EventMessageDelivered}
-
 // after returns the recipient's new status and the events to emit, none if the
 // report adds nothing new. It includes the events of skipped steps.
 func (r *Report) after(old RecipientStatus) (status RecipientStatus, told []EventType) {
 	at, to := slices.Index(progress, old), slices.Index(progress, r.Status)
 	passed := func(end RecipientStatus) (events []EventType) {
 		for _, step := range progress[max(at, 0)+1:] {
-			if typ, ok := progressEvents[step]; ok && slices.Index(progress, step) <= slices.Index(progress, end) {
-				events = append(events, typ)
+			if slices.Index(progress, step) <= slices.Index(progress, end) {
+				events = append(events, stepEvents[step])
 			}
 		}
 		return events
 	}
-	event := map[RecipientStatus]EventType{RecipientOpened: EventEmailOpened, RecipientClicked: EventEmailClicked}[r.Status]
+	event := stepEvents[r.Status]
 	switch {
 	case r.Status == RecipientComplained && old == RecipientBounced:
 		return RecipientComplained, []EventType{EventMessageComplained}
@@ -639,19 +628,24 @@ func (r *Report) after(old RecipientStatus) (status RecipientStatus, told []Even
 
 // SentTo is a recipient of a sent message, as reports need it.
 type SentTo struct {
-	AccountID, MessageSeq, RecipientSeq int64
-	Email                               string
+	AccountID    int64  `db:"account_id"`
+	MessageSeq   int64  `db:"message_seq"`
+	RecipientSeq int64  `db:"seq"`
+	Email        string `db:"email"`
 	// HandedOverAt is when a server accepted the message, nil if none has.
-	HandedOverAt *Time
+	HandedOverAt *Time `db:"handed_over_at"`
 	// Engagements is the number of opens and clicks reported so far.
-	Engagements int
-	// Inbox is where the mail was sent from, nil when that is none or deleted.
-	Inbox *Mailbox
+	Engagements int `db:"engagements"`
+	// Inbox is where the mail was sent from. It is zero, and takes nothing, when that is none
+	// or deleted.
+	Inbox Mailbox `db:"inbox"`
 }
 
 const (
-	sentColumns = `r.account_id, r.message_seq, r.seq, r.email, coalesce(r.delivered_at, r.sent_at), r.engagements, i.seq, i.id, i.status, i.expires_at`
-	sentTables  = ` FROM recipients r JOIN messages m ON m.seq = r.message_seq LEFT JOIN emails e ON e.message_seq = m.seq
+	sentColumns = `r.account_id, r.message_seq, r.seq, r.email, coalesce(r.delivered_at, r.sent_at) AS handed_over_at, r.engagements,
+		coalesce(i.seq, 0) AS "inbox.seq", r.account_id AS "inbox.account_id", coalesce(i.id, '') AS "inbox.id",
+		coalesce(i.status, '') AS "inbox.status", i.expires_at AS "inbox.expires_at"`
+	sentTables = ` FROM recipients r JOIN messages m ON m.seq = r.message_seq LEFT JOIN emails e ON e.message_seq = m.seq
 		LEFT JOIN inboxes i ON i.seq = coalesce(m.inbox_seq, e.from_inbox) AND i.status <> 'deleted'`
 	sentTo    = `SELECT ` + sentColumns + sentTables + ` WHERE r.seq = $3 AND r.message_seq = $2 AND r.account_id = $1 AND NOT m.test_mode`
 	sentEmail = `SELECT ` + sentColumns + sentTables + ` WHERE m.account_id = $1 AND m.id = $2 AND e.message_seq IS NOT NULL AND NOT m.test_mode`
@@ -672,8 +666,7 @@ func (s *Store) SentTo(ctx context.Context, accountID, messageSeq, recipientSeq 
 // SentByHeader returns the recipients of the mail that was sent from an inbox
 // with a header Message-ID, none when the mail does not exist.
 func (s *Store) SentByHeader(ctx context.Context, in Mailbox, headerID string) ([]SentTo, error) {
-	all, err := s.sent(ctx, sentByHeader, in.AccountID, in.Seq, hash64(headerID), headerID)
-	return all, s.wrap(err, "recipients of a report")
+	return readAll[SentTo](ctx, s, "recipients of a report", sentByHeader, in.AccountID, in.Seq, hash64(headerID), headerID)
 }
 
 // SentEmail returns the only recipient of an email. It returns ErrNotFound if the
@@ -684,37 +677,14 @@ func (s *Store) SentEmail(ctx context.Context, accountID int64, id string) (Sent
 
 // sentOne returns the only recipient that q finds, or ErrNotFound.
 func (s *Store) sentOne(ctx context.Context, what, q string, args ...any) (SentTo, error) {
-	all, err := s.sent(ctx, q, args...)
+	all, err := readAll[SentTo](ctx, s, what, q, args...)
 	if err == nil && len(all) != 1 {
-		err = ErrNotFound
+		err = fmt.Errorf("%s: %w", what, ErrNotFound)
 	}
 	if err != nil {
-		return SentTo{}, s.wrap(err, what)
+		return SentTo{}, err
 	}
 	return all[0], nil
-}
-
-func (s *Store) sent(ctx context.Context, q string, args ...any) (all []SentTo, err error) {
-	rows, err := s.read.QueryContext(ctx, q, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var t SentTo
-		var seq *int64
-		var id *string
-		var status *InboxStatus
-		var expires *Time
-		if err := rows.Scan(&t.AccountID, &t.MessageSeq, &t.RecipientSeq, &t.Email, &t.HandedOverAt, &t.Engagements, &seq, &id, &status, &expires); err != nil {
-			return nil, err
-		}
-		if seq != nil {
-			t.Inbox = &Mailbox{*seq, t.AccountID, *id, *status, expires}
-		}
-		all = append(all, t)
-	}
-	return all, rows.Err()
 }
 
 // Unsubscribe takes an address, folded in emailFold, off the account's marketing
@@ -725,23 +695,24 @@ func (s *Store) Unsubscribe(ctx context.Context, accountID, messageSeq int64, em
 		contact = `SELECT id FROM contacts WHERE account_id = $1 AND email_fold = $2`
 	)
 	err := s.inTx(ctx, "unsubscribe", func(tx *sqlx.Tx) error {
-		var source, contacts []string
-		if err := tx.SelectContext(ctx, &source, sent, messageSeq, accountID); err != nil {
+		source, err := getAll[string](ctx, tx, sent, messageSeq, accountID)
+		if err != nil {
 			return err
 		}
-		if err := tx.SelectContext(ctx, &contacts, contact, accountID, mail.FoldAddress(email)); err != nil {
+		contacts, err := getAll[string](ctx, tx, contact, accountID, mail.FoldAddress(email))
+		if err != nil {
 			return err
 		}
 		sup, events, err := s.suppress(ctx, tx, Suppression{
 			AccountID: accountID, Email: email, EmailFold: emailFold, Reason: SuppressedUnsubscribe, Category: SuppressMarketing, Source: first(source),
 		})
-		if err != nil {
-			return err
-		}
 		if len(events) > 0 {
 			e := sup.event(EventUnsubscribed)
 			e.data = SuppressionEventData{Email: email, Source: first(source), ContactID: first(contacts), CreatedAt: sup.CreatedAt}
 			events = append(events, e)
+		}
+		if err != nil {
+			return err
 		}
 		return s.insertEvents(ctx, tx, events)
 	})

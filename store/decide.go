@@ -651,8 +651,6 @@ func (d *decision) scopesOf(ctx context.Context, m *sending) (all []*sendScope, 
 
 // countAccepted counts what leaves for the plan.
 func (d *decision) countAccepted(ctx context.Context, all []*sending) error {
-	const count = `INSERT INTO send_counts (account_id, day, kind, shard, n) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (account_id, day, kind, shard) DO UPDATE SET n = send_counts.n + excluded.n`
 	n := int64(0)
 	for _, m := range all {
 		n += m.liveRecipients()
@@ -660,6 +658,5 @@ func (d *decision) countAccepted(ctx context.Context, all []*sending) error {
 	if n == 0 || all[0].isDue || all[0].asks {
 		return nil
 	}
-	_, err := d.s.prepared.Exec(ctx, d.tx, count, d.account, dayOf(d.now.Time), string(countAccepted), d.s.shard(), n)
-	return errIn("count a send", err)
+	return d.s.insert(ctx, d.tx, countRow(d.account, d.now, countAccepted, d.s.shard(), n))
 }

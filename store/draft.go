@@ -146,11 +146,7 @@ type DraftFilter struct {
 // bound memory.
 func (s *Store) ListDrafts(ctx context.Context, f DraftFilter, p Page) (List[Draft], error) {
 	scope := fmt.Sprintf("drafts/%d/%d/%t/%q/%q", f.AccountID, f.InboxSeq, f.InboxIDs != nil, f.InboxIDs, f.Status)
-	before, err := s.beforeSeq(scope, p.Cursor)
-	if err != nil {
-		return List[Draft]{}, err
-	}
-	w := conditions("i.status <> 'deleted' AND d.account_id = ? AND d.seq < ?", f.AccountID, before)
+	w := conditions("i.status <> 'deleted' AND d.account_id = ?", f.AccountID)
 	if f.InboxSeq != 0 {
 		w.add("d.inbox_seq = ?", f.InboxSeq)
 	}
@@ -164,13 +160,16 @@ func (s *Store) ListDrafts(ctx context.Context, f DraftFilter, p Page) (List[Dra
 	default:
 		w.add("d.status = ?", f.Status)
 	}
-	q := `SELECT ` + draftColumns + draftTables + w.sql() + ` ORDER BY d.seq DESC LIMIT ` + w.arg(p.Limit+1)
-	rows, err := readAll[Draft](ctx, s, "list drafts", q, w.args...)
+	at := func(d Draft) int64 { return d.Seq }
+	l, err := listBySeq(ctx, s, p, scope, "list drafts", `SELECT `+draftColumns+draftTables, w, "d.seq", at)
 	if err != nil {
-		return List[Draft]{}, err
+		return l, err
 	}
-	most, err := s.fillDrafts(ctx, rows[:min(len(rows), p.Limit)], listedDraftContent)
-	return page(s, scope, most, rows, func(d Draft) position { return position{Seq: d.Seq} }), err
+	n, err := s.fillDrafts(ctx, l.Rows, listedDraftContent)
+	if err == nil && n < len(l.Rows) {
+		l = page(s, scope, n, l.Rows, func(d Draft) position { return position{Seq: d.Seq} })
+	}
+	return l, err
 }
 
 // PendingDrafts counts the drafts of an account that wait for approval, in those
@@ -354,37 +353,38 @@ func (s *Store) CreateDraft(ctx context.Context, n NewDraft, once *Once) (d Draf
 	if n.kept, err = s.keepDraftFiles(ctx, n.Files); err != nil {
 		return Draft{}, err
 	}
-	err = s.inTx(ctx, "create draft", func(tx *sqlx.Tx) error {
+	d, err = transact(ctx, s, "create draft", func(tx *sqlx.Tx) (Draft, error) {
 		in, err := s.lockInbox(ctx, tx, n.AccountID, n.InboxID)
 		if err != nil {
-			return err
+			return Draft{}, err
 		}
 		joins := n
 		joins.InboxSeq = in.Seq
 		if joins.ThreadSeq, joins.ThreadID, err = threadOfDraft(ctx, tx, in.Seq, n.Draft); err != nil {
-			return err
+			return Draft{}, err
 		}
-		if d, err = s.insertDraft(ctx, tx, &joins, NewTime(s.now())); err != nil {
-			return err
+		d, err := s.insertDraft(ctx, tx, &joins, NewTime(s.now()))
+		if err == nil {
+			err = s.insertEvents(ctx, tx, newDraftEvents(d))
 		}
-		if err := s.insertEvents(ctx, tx, newDraftEvents(d)); err != nil {
-			return err
+		if err == nil {
+			err = s.cacheResponse(ctx, tx, once, d.ID, d)
 		}
-		return s.cacheResponse(ctx, tx, once, d.ID, d)
+		return d, err
 	})
-	return s.announced(d, err)
+	s.told(err)
+	return d, err
 }
 
 // insertDraft writes a draft, whose files are stored, with its content.
 func (s *Store) insertDraft(ctx context.Context, tx *sqlx.Tx, n *NewDraft, now Time) (Draft, error) {
-	const q = `
-		INSERT INTO drafts (account_id, inbox_seq, id, status, kind, version, test_mode, source_id, thread_seq, thread_id, addresses,
-			subject, refs, created_by, content_at, created_at, updated_at, category, tags, metadata, expires_at, on_expiry, expiry_by)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16, $17, $18, $19, $20, $21, $22)
-		RETURNING seq`
-	const keep = `
+	const (
+		written = `account_id, inbox_seq, id, status, kind, version, test_mode, source_id, thread_seq, thread_id, addresses, subject, refs, ` +
+			`created_by, content_at, created_at, updated_at, category, tags, metadata, expires_at, on_expiry, expiry_by`
+		keep = `
 		INSERT INTO draft_contents (draft_seq, text, html, headers, attachments, warnings, files, blob_key)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	)
 	d, c := n.Draft, *n.Content
 	c.Text, c.HTML, c.BlobKey = storable(c.Text), storable(c.HTML), n.kept.blob
 	if c.Warnings.V == nil {
@@ -399,25 +399,13 @@ func (s *Store) insertDraft(ctx context.Context, tx *sqlx.Tx, n *NewDraft, now T
 		d.ContentAt = now
 	}
 	d.OnExpiry = cmp.Or(d.OnExpiry, ExpiryRejects)
-	err := tx.GetContext(ctx, &d.Seq, q, d.AccountID, d.InboxSeq, d.ID, d.Status, d.Kind, d.Version, d.TestMode, d.SourceID, d.ThreadSeq,
-		d.ThreadID, d.Addresses, d.Subject, d.Refs, d.CreatedBy, d.ContentAt, d.CreatedAt, d.Category, d.Tags, d.Metadata,
-		d.ExpiresAt, d.OnExpiry, d.ExpiryBy)
-	if err != nil {
+	var err error
+	if d.Seq, err = insertRow(ctx, tx, "drafts", written, d); err != nil {
 		return d, errIn("insert a draft", err)
 	}
 	c.DraftSeq = d.Seq
 	_, err = tx.ExecContext(ctx, keep, c.DraftSeq, c.Text, c.HTML, c.Headers, c.Attachments, c.Warnings, orNullBytes(n.kept.row), c.BlobKey)
 	return d, errIn("insert the content of a draft", err)
-}
-
-// announced is the result of a call that has written an event about d. It wakes
-// waiting goroutines.
-func (s *Store) announced(d Draft, err error) (Draft, error) {
-	if err != nil {
-		return Draft{}, err
-	}
-	s.changed([]topic{{kind: topicEvents}, {kind: topicWebhooks}}, 1)
-	return d, nil
 }
 
 // threadOfDraft reads again which thread a draft that names one is to join: since
@@ -431,15 +419,12 @@ func threadOfDraft(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, d Draft) (s
 	if d.ThreadSeq == nil {
 		return nil, nil, nil
 	}
-	var found []struct {
-		Seq int64  `db:"seq"`
-		ID  string `db:"id"`
-	}
+	var found []thread
 	if d.SourceID != nil {
-		err = tx.SelectContext(ctx, &found, ofSource, *d.SourceID, inboxSeq)
+		found, err = getAll[thread](ctx, tx, ofSource, *d.SourceID, inboxSeq)
 	}
 	if err == nil && len(found) == 0 {
-		err = tx.SelectContext(ctx, &found, named, *d.ThreadSeq, inboxSeq)
+		found, err = getAll[thread](ctx, tx, named, *d.ThreadSeq, inboxSeq)
 	}
 	if err != nil || len(found) == 0 {
 		return nil, nil, errIn("thread of the draft", err)
@@ -564,14 +549,15 @@ func (s *Store) DelayDraft(ctx context.Context, d Draft, until Time) error {
 
 // changeDraft is moveDraft in a transaction of its own. With once, the response is cached too.
 func (s *Store) changeDraft(ctx context.Context, d Draft, on step, once *Once, edit func(*Draft) error) (Draft, error) {
-	account, id := d.AccountID, d.ID
-	err := s.inTx(ctx, string(on)+" draft", func(tx *sqlx.Tx) (err error) {
-		if d, err = s.moveDraft(ctx, tx, account, id, on, edit); err != nil {
-			return err
+	d, err := transact(ctx, s, string(on)+" draft", func(tx *sqlx.Tx) (Draft, error) {
+		moved, err := s.moveDraft(ctx, tx, d.AccountID, d.ID, on, edit)
+		if err == nil {
+			err = s.cacheResponse(ctx, tx, once, d.ID, moved)
 		}
-		return s.cacheResponse(ctx, tx, once, id, d)
+		return moved, err
 	})
-	return s.announced(d, err)
+	s.told(err)
+	return d, err
 }
 
 // errSameDraft is the result of an edit that changes nothing.
@@ -740,19 +726,15 @@ func (s *Store) ClaimDraftNotices(ctx context.Context, accountID int64) (DraftNo
 		claim = `UPDATE drafts SET notice_version = version, notice_due = ? WHERE seq IN (?)`
 		save  = `UPDATE accounts SET notices = $2 WHERE seq = $1`
 	)
-	var n DraftNotices
-	err := s.inTx(ctx, "claim notices of drafts", func(tx *sqlx.Tx) error {
+	return transact(ctx, s, "claim notices of drafts", func(tx *sqlx.Tx) (n DraftNotices, err error) {
 		now := NewTime(s.now())
-		var sent int
-		if err := tx.GetContext(ctx, &sent, count, accountID, NewTime(now.Add(-noticeWindow)), now); err != nil {
-			return s.wrap(err, "account")
+		sent, err := getOne[int](ctx, tx, count, accountID, NewTime(now.Add(-noticeWindow)), now)
+		if err != nil || sent > noticesPerMinute {
+			return n, err
 		}
-		if sent > noticesPerMinute {
-			return nil
-		}
-		var ds []Draft
-		if err := tx.SelectContext(ctx, &ds, due, now, accountID, noticesPerMinute-sent+maxDigest); err != nil || len(ds) == 0 {
-			return err
+		ds, err := getAll[Draft](ctx, tx, due, now, accountID, noticesPerMinute-sent+maxDigest)
+		if err != nil || len(ds) == 0 {
+			return n, err
 		}
 		each := min(len(ds), noticesPerMinute-sent)
 		n.Each, n.Digest = ds[:each], ds[each:]
@@ -761,12 +743,11 @@ func (s *Store) ClaimDraftNotices(ctx context.Context, accountID int64) (DraftNo
 		}
 		lease := NewTime(now.Add(noticeLease))
 		if err := execIn(ctx, tx, claim, lease, rising(ds, func(d Draft) int64 { return d.Seq })); err != nil {
-			return err
+			return n, err
 		}
-		_, err := tx.ExecContext(ctx, save, accountID, sent)
-		return err
+		_, err = tx.ExecContext(ctx, save, accountID, sent)
+		return n, err
 	})
-	return n, err
 }
 
 // DraftsAnnounced records that the notices of claimed drafts are sent.

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -125,9 +124,7 @@ func (s *Store) CancelEmail(ctx context.Context, accountID int64, id string) err
 		}
 		return s.cancelDue(ctx, tx, m)
 	})
-	if err == nil {
-		s.changed([]topic{{kind: topicEvents}, {kind: topicWebhooks}}, 1)
-	}
+	s.told(err)
 	return err
 }
 
@@ -136,7 +133,7 @@ func (s *Store) cancelDue(ctx context.Context, tx *sqlx.Tx, m Message) error {
 	if err := s.moveEmail(ctx, tx, stepCancel, EmailCancelled, m.Seq); err != nil {
 		return err
 	}
-	return s.emailEvent(ctx, tx, EventEmailCancelled, EventData{Status: EmailCancelled}, m)
+	return s.insertEvents(ctx, tx, []newEvent{emailEvent(EventEmailCancelled, EventData{Status: EmailCancelled}, m)})
 }
 
 // moveEmail takes a step with a scheduled email, which then has a status. It returns
@@ -183,13 +180,9 @@ func (s *Store) RescheduleEmail(ctx context.Context, accountID int64, id string,
 // takeScheduled runs an update of a row of emails that must still be scheduled.
 func (s *Store) takeScheduled(ctx context.Context, tx *sqlx.Tx, accountID int64, id, update string, args ...any) (Message, error) {
 	const find = `SELECT m.seq, m.account_id, m.test_mode` + emailTables + ` WHERE m.account_id = $1 AND m.id = $2`
-	var m Message
-	err := tx.GetContext(ctx, &m, find, accountID, id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return m, fmt.Errorf("email %s: %w", id, ErrNotFound)
-	}
+	m, err := getOne[Message](ctx, tx, find, accountID, id)
 	if err != nil {
-		return m, err
+		return m, s.wrap(err, "email "+id)
 	}
 	return m, oneRow("email "+id, ErrState)(tx.ExecContext(ctx, update, append([]any{m.Seq}, args...)...))
 }
@@ -269,7 +262,7 @@ func (s *Store) release(ctx context.Context, tx *sqlx.Tx, seq int64, rules DueRu
 		if _, err := tx.ExecContext(ctx, begin, seq, now); err != nil {
 			return false, err
 		}
-		return false, s.emailEvent(ctx, tx, EventEmailQueued, EventData{Status: MessageQueued}, e.Message)
+		return false, s.insertEvents(ctx, tx, []newEvent{emailEvent(EventEmailQueued, EventData{Status: MessageQueued}, e.Message)})
 	case refused.Waits():
 		return false, waitUntil(ctx, tx, NewTime(refused.Retry), seq)
 	case !refused.Hold:
@@ -287,8 +280,8 @@ func waitUntil(ctx context.Context, tx *sqlx.Tx, at Time, seq int64) error {
 	return err
 }
 
-func (s *Store) emailEvent(ctx context.Context, tx *sqlx.Tx, typ EventType, data any, m Message) error {
-	return s.insertEvents(ctx, tx, []newEvent{{notice{account: m.AccountID, message: m.Seq, typ: typ}, m.TestMode, data}})
+func emailEvent(typ EventType, data any, m Message) newEvent {
+	return newEvent{notice{account: m.AccountID, message: m.Seq, typ: typ}, m.TestMode, data}
 }
 
 // DueRules are what the store needs to decide about a scheduled email that is due.
@@ -311,22 +304,21 @@ func (s *Store) decideDue(ctx context.Context, tx *sqlx.Tx, seq int64, rules Due
 		email      = `SELECT ` + emailColumns + emailTables + ` WHERE m.seq = $1`
 		text       = `SELECT body FROM contents WHERE message_seq = $1 AND body IS NOT NULL`
 		recipients = `SELECT email, kind FROM recipients WHERE status = 'queued' AND message_seq = $1 ORDER BY seq`
-		account    = `SELECT seq FROM accounts WHERE seq = $1`
 		at         = `SELECT coalesce((SELECT seq FROM inboxes WHERE address = $1), 0)`
 	)
-	var e Email
-	if err := tx.GetContext(ctx, &e, email, seq); err != nil {
+	e, err := getOne[Email](ctx, tx, email, seq)
+	if err != nil {
 		return e, errIn("due email", err)
 	}
-	if err := tx.SelectContext(ctx, &e.Recipients, recipients, seq); err != nil {
+	if e.Recipients, err = getAll[Recipient](ctx, tx, recipients, seq); err != nil {
 		return e, errIn("recipients of a due email", err)
 	}
-	var bodies []JSON[Body]
-	if err := tx.SelectContext(ctx, &bodies, text, seq); err != nil {
+	bodies, err := getAll[JSON[Body]](ctx, tx, text, seq)
+	if err != nil {
 		return e, errIn("text of a due email", err)
 	}
-	if err := tx.GetContext(ctx, new(int64), account+s.engine.LockRow(), e.AccountID); err != nil {
-		return e, errIn("lock the account", err)
+	if err := s.lockAccount(ctx, tx, e.AccountID); err != nil {
+		return e, err
 	}
 	m := &sending{isEmail: true, isDue: true, category: e.Category, preparedMessage: &preparedMessage{msg: e.Message}}
 	if len(bodies) > 0 {
@@ -350,7 +342,7 @@ func (s *Store) decideDue(ctx context.Context, tx *sqlx.Tx, seq int64, rules Due
 		m.inboxSeq = *e.FromInbox
 	} else { // an inbox may have come to have the address since
 		name, _, _ := strings.Cut(local, "+")
-		if err := tx.GetContext(ctx, &m.inboxSeq, at, name+"@"+domain); err != nil {
+		if m.inboxSeq, err = getOne[int64](ctx, tx, at, name+"@"+domain); err != nil {
 			return e, errIn("inbox of a due email", err)
 		}
 	}
@@ -420,7 +412,7 @@ func (s *Store) holdEmail(ctx context.Context, e Email, n *NewDraft) error {
 		}
 		return s.insertEvents(ctx, tx, newDraftEvents(d))
 	})
-	_, err = s.announced(Draft{}, err)
+	s.told(err)
 	return err
 }
 
@@ -431,18 +423,14 @@ func (s *Store) failDue(ctx context.Context, tx *sqlx.Tx, m Message, why string)
 		return err
 	}
 	why = "Not sent: " + why
-	var to []string
-	if err := tx.SelectContext(ctx, &to, fail, m.Seq, storable(why)); err != nil {
+	to, err := getAll[string](ctx, tx, fail, m.Seq, storable(why))
+	if err != nil {
 		return err
 	}
 	slices.Sort(to)
-	for _, email := range to {
-		data := EventData{Status: MessageFailed, Recipient: email, Response: why}
-		if err := s.emailEvent(ctx, tx, EventEmailFailed, data, m); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.insertEvents(ctx, tx, each(to, func(email string) newEvent {
+		return emailEvent(EventEmailFailed, EventData{Status: MessageFailed, Recipient: email, Response: why}, m)
+	}))
 }
 
 func deref(s *string) string {

@@ -47,20 +47,45 @@ type LimitField struct {
 	Name   string
 	Of     func(*Limits) **int64
 	window time.Duration
-	// sum says that the limit bounds one sum, which BudgetUses shows.
-	sum bool
+	by     *counting
+	// shown says that BudgetUses shows how much of the limit is used.
+	shown bool
 }
+
+// counting is how limits count.
+type counting struct {
+	alone func(*sendScope, *counted) int64             // what a message alone counts
+	used  func(window, context.Context) (int64, error) // what the window has; nil if that is no one sum
+	next  string                                       // the query for when the row after $4 others leaves the window
+}
+
+var (
+	bySends = &counting{
+		func(_ *sendScope, m *counted) int64 { return int64(len(m.to)) },
+		window.sends, `SELECT at` + windowRows + ` ORDER BY at, n LIMIT 1 OFFSET $4`,
+	}
+	byPerson = &counting{
+		func(_ *sendScope, m *counted) int64 { return int64(len(m.people)) },
+		window.recipients, `SELECT max(at) AS last_at` + windowRows + ` GROUP BY recipient ORDER BY last_at LIMIT 1 OFFSET $4`,
+	}
+	byNewPerson = &counting{
+		func(u *sendScope, m *counted) int64 { return int64(len(m.people) - len(u.known)) },
+		window.newRecipients, `SELECT at` + windowRows + ` AND first ORDER BY at, n LIMIT 1 OFFSET $4`,
+	}
+	byCopies = &counting{alone: func(*sendScope, *counted) int64 { return 1 }}
+	byText   = &counting{alone: byPerson.alone}
+)
 
 // LimitFields are all limits.
 func LimitFields() []LimitField {
 	return []LimitField{
-		{"sends_per_minute", func(l *Limits) **int64 { return &l.SendsPerMinute }, time.Minute, false},
-		{"sends_per_hour", func(l *Limits) **int64 { return &l.SendsPerHour }, time.Hour, true},
-		{"sends_per_day", func(l *Limits) **int64 { return &l.SendsPerDay }, day, true},
-		{"recipients_per_day", func(l *Limits) **int64 { return &l.RecipientsPerDay }, day, true},
-		{"new_recipients_per_day", func(l *Limits) **int64 { return &l.NewRecipientsPerDay }, day, true},
-		{"per_recipient_per_day", func(l *Limits) **int64 { return &l.PerRecipientPerDay }, day, false},
-		{"similar_per_hour", func(l *Limits) **int64 { return &l.SimilarPerHour }, time.Hour, false},
+		{"sends_per_minute", func(l *Limits) **int64 { return &l.SendsPerMinute }, time.Minute, bySends, false},
+		{"sends_per_hour", func(l *Limits) **int64 { return &l.SendsPerHour }, time.Hour, bySends, true},
+		{"sends_per_day", func(l *Limits) **int64 { return &l.SendsPerDay }, day, bySends, true},
+		{"recipients_per_day", func(l *Limits) **int64 { return &l.RecipientsPerDay }, day, byPerson, true},
+		{"new_recipients_per_day", func(l *Limits) **int64 { return &l.NewRecipientsPerDay }, day, byNewPerson, true},
+		{"per_recipient_per_day", func(l *Limits) **int64 { return &l.PerRecipientPerDay }, day, byCopies, false},
+		{"similar_per_hour", func(l *Limits) **int64 { return &l.SimilarPerHour }, time.Hour, byText, false},
 	}
 }
 
@@ -135,11 +160,11 @@ func (r txReader) SelectContext(ctx context.Context, dest any, query string, arg
 
 // readScope reads where a scope stands.
 func readScope(ctx context.Context, from getter, u *sendScope, now Time) error {
-	var row struct {
+	const q = `SELECT n, at FROM sends WHERE account_id = $1 AND scope = $2 ORDER BY n DESC LIMIT 1`
+	row, err := getOne[struct {
 		N  int64 `db:"n"`
 		At Time  `db:"at"`
-	}
-	err := from.GetContext(ctx, &row, `SELECT n, at FROM sends WHERE account_id = $1 AND scope = $2 ORDER BY n DESC LIMIT 1`, u.account, u.name)
+	}](ctx, from, q, u.account, u.name)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
@@ -164,28 +189,24 @@ func (w window) args(more ...any) []any { return append([]any{w.account, w.name,
 
 // sends counts the rows of the window. Their numbers follow each other, so it reads
 // only the first one, and those that do not count.
-func (w window) sends(ctx context.Context) (n int64, err error) {
+func (w window) sends(ctx context.Context) (int64, error) {
 	const q = `SELECT coalesce($4 + 1 - (SELECT n FROM sends WHERE account_id = $1 AND scope = $2 AND at > $3 ORDER BY at, n LIMIT 1), 0)
 		- (SELECT count(*) FROM sends WHERE account_id = $1 AND scope = $2 AND at > $3 AND gone)`
-	err = w.from.GetContext(ctx, &n, q, w.args(w.last)...)
-	return n, err
+	return getOne[int64](ctx, w.from, q, w.args(w.last)...)
 }
 
-func (w window) recipients(ctx context.Context) (n int64, err error) {
-	err = w.from.GetContext(ctx, &n, `SELECT count(DISTINCT recipient)`+windowRows, w.args()...)
-	return n, err
+func (w window) recipients(ctx context.Context) (int64, error) {
+	return getOne[int64](ctx, w.from, `SELECT count(DISTINCT recipient)`+windowRows, w.args()...)
 }
 
-func (w window) newRecipients(ctx context.Context) (n int64, err error) {
-	err = w.from.GetContext(ctx, &n, `SELECT count(*)`+windowRows+` AND first`, w.args()...)
-	return n, err
+func (w window) newRecipients(ctx context.Context) (int64, error) {
+	return getOne[int64](ctx, w.from, `SELECT count(*)`+windowRows+` AND first`, w.args()...)
 }
 
 // leaves returns the time at which the window has room: a query finds the time of
 // what must leave it. If nothing can make room, that is after a whole window.
 func (w window) leaves(ctx context.Context, f LimitField, q string, args ...any) (time.Time, error) {
-	var at Time
-	err := w.from.GetContext(ctx, &at, q, args...)
+	at, err := getOne[Time](ctx, w.from, q, args...)
 	if errors.Is(err, sql.ErrNoRows) {
 		at, err = w.at, nil
 	}
@@ -194,51 +215,37 @@ func (w window) leaves(ctx context.Context, f LimitField, q string, args ...any)
 
 // over returns when a message would fit under a limit, or zero if it fits now.
 func (w window) over(ctx context.Context, f LimitField, m *counted, most int64) (fits time.Time, err error) {
-	const (
-		anySend   = `SELECT at` + windowRows + ` ORDER BY at, n LIMIT 1 OFFSET $4`
-		anyPerson = `SELECT max(at) AS last_at` + windowRows + ` GROUP BY recipient ORDER BY last_at LIMIT 1 OFFSET $4`
-		anyNew    = `SELECT at` + windowRows + ` AND first ORDER BY at, n LIMIT 1 OFFSET $4`
-	)
-	var used, more int64
-	q := anySend
-	switch f.Name {
-	case "per_recipient_per_day":
+	switch f.by {
+	case byCopies:
 		return w.overPerRecipient(ctx, f, m, most)
-	case "similar_per_hour":
+	case byText:
 		return w.overSimilar(ctx, f, m, most)
-	case "recipients_per_day":
-		var met []int64
-		q, more = anyPerson, int64(len(m.people))
-		met, err = w.among(ctx, `SELECT DISTINCT recipient`+windowRows, m.people)
-		if more -= int64(len(met)); err != nil || more == 0 {
+	}
+	more := f.by.alone(w.sendScope, m)
+	if f.by == byPerson {
+		met, err := w.among(ctx, `SELECT DISTINCT recipient`+windowRows, m.people)
+		if more -= int64(len(met)); err != nil {
 			return fits, err
 		}
-		used, err = w.recipients(ctx)
-	case "new_recipients_per_day":
-		if q, more = anyNew, int64(len(m.people)-len(w.known)); more == 0 {
-			return fits, nil
-		}
-		used, err = w.newRecipients(ctx)
-	default:
-		more = int64(len(m.to))
-		used, err = w.sends(ctx)
 	}
+	if more == 0 {
+		return fits, nil
+	}
+	used, err := f.by.used(w, ctx)
 	if err != nil || used+more <= most {
 		return fits, err
 	}
-	return w.leaves(ctx, f, q, w.args(used+more-most-1)...)
+	return w.leaves(ctx, f, f.by.next, w.args(used+more-most-1)...)
 }
 
 // among returns those of the recipients that a query finds.
-func (w window) among(ctx context.Context, q string, people []int64) (found []int64, err error) {
+func (w window) among(ctx context.Context, q string, people []int64) ([]int64, error) {
 	args := w.args()
-	marks := make([]string, len(people))
-	for i, p := range people {
+	marks := each(people, func(p int64) string {
 		args = append(args, p)
-		marks[i] = fmt.Sprintf("$%d", len(args))
-	}
-	err = w.from.SelectContext(ctx, &found, q+` AND recipient IN (`+strings.Join(marks, ", ")+`)`, args...)
-	return found, err
+		return fmt.Sprintf("$%d", len(args))
+	})
+	return getAll[int64](ctx, w.from, q+` AND recipient IN (`+strings.Join(marks, ", ")+`)`, args...)
 }
 
 // overPerRecipient returns when each recipient can get one more message.
@@ -248,8 +255,8 @@ func (w window) overPerRecipient(ctx context.Context, f LimitField, m *counted, 
 		one   = `SELECT min(at) AS first_at` + windowRows + ` AND recipient = $4 GROUP BY message_seq ORDER BY first_at LIMIT 1 OFFSET $5`
 	)
 	for _, to := range m.people {
-		var n int64
-		if err := w.from.GetContext(ctx, &n, count, w.args(to)...); err != nil {
+		n, err := getOne[int64](ctx, w.from, count, w.args(to)...)
+		if err != nil {
 			return latest, err
 		}
 		if n < most {
@@ -308,25 +315,12 @@ func (u *sendScope) overLimits(ctx context.Context, tx txReader, m *counted) (wo
 		if err != nil {
 			return nil, err
 		}
-		if never := *most > 0 && u.alone(f, m) > *most; !fits.IsZero() && (worst == nil || never && !worst.Never || fits.After(worst.Retry) && never == worst.Never) {
+		if never := *most > 0 && f.by.alone(u, m) > *most; !fits.IsZero() && (worst == nil || never && !worst.Never || fits.After(worst.Retry) && never == worst.Never) {
 			worst = overLimit(f.Name, u.name, *most, fits)
 			worst.Never = never
 		}
 	}
 	return worst, nil
-}
-
-// alone returns how many a message alone counts for a limit.
-func (u *sendScope) alone(f LimitField, m *counted) int64 {
-	switch f.Name {
-	case "per_recipient_per_day":
-		return 1
-	case "recipients_per_day", "similar_per_hour":
-		return int64(len(m.people))
-	case "new_recipients_per_day":
-		return int64(len(m.people) - len(u.known))
-	}
-	return int64(len(m.to))
 }
 
 // record adds a message to the log of a scope.
@@ -426,8 +420,8 @@ func (s *Store) learnRecipients(ctx context.Context, tx *sqlx.Tx, in Inbox) erro
 				0, 0, cast($3 AS bigint), true, false
 			WHERE NOT EXISTS (SELECT 1 FROM sends WHERE account_id = $1 AND scope = $2 AND recipient = $3 AND first)`
 	)
-	var to []string
-	if err := tx.SelectContext(ctx, &to, newest, in.Seq, maxWrittenTo); err != nil {
+	to, err := getAll[string](ctx, tx, newest, in.Seq, maxWrittenTo)
+	if err != nil {
 		return errIn("recipients of the inbox", err)
 	}
 	for _, email := range to {
@@ -466,9 +460,9 @@ func (s *Store) BudgetUses(ctx context.Context, accountID int64, percent int64) 
 		Name   string       `db:"name"`
 		Limits JSON[Limits] `db:"limits"`
 	}
-	var scopes []scope
-	if err := s.read.SelectContext(ctx, &scopes, limited, accountID, limitedScopes); err != nil {
-		return nil, s.wrap(err, "scopes with limits")
+	scopes, err := readAll[scope](ctx, s, "scopes with limits", limited, accountID, limitedScopes)
+	if err != nil {
+		return nil, err
 	}
 	if l := s.agentLimits; l != nil {
 		scopes = append(scopes, scope{ID: AccountScope, Limits: JSON[Limits]{V: *l}})
@@ -482,18 +476,10 @@ func (s *Store) BudgetUses(ctx context.Context, accountID int64, percent int64) 
 		}
 		for _, f := range LimitFields() {
 			most := *f.Of(u.limits)
-			if most == nil || *most == 0 || !f.sum {
+			if most == nil || *most == 0 || !f.shown {
 				continue
 			}
-			w := window{u, s.read, NewTime(now.Add(-f.window))}
-			count := w.sends
-			switch f.Name {
-			case "recipients_per_day":
-				count = w.recipients
-			case "new_recipients_per_day":
-				count = w.newRecipients
-			}
-			used, err := count(ctx)
+			used, err := f.by.used(window{u, s.read, NewTime(now.Add(-f.window))}, ctx)
 			if err != nil {
 				return nil, s.wrap(err, "use of limits")
 			}

@@ -386,6 +386,14 @@ func (s *Store) shard() int64 {
 	return rand.Int64N(maxShards) //nolint:gosec // no secret
 }
 
+// countRow is the row that adds n to a count of an account.
+func countRow(account int64, now Time, kind countKind, shard, n int64) newRow {
+	return newRow{
+		`send_counts (account_id, day, kind, shard, n)`, []any{account, dayOf(now.Time), string(kind), shard, n},
+		` ON CONFLICT (account_id, day, kind, shard) DO UPDATE SET n = send_counts.n + excluded.n`,
+	}
+}
+
 // Totals returns what this process has committed since it started, without test
 // mode.
 type Totals struct {

@@ -321,4 +321,3 @@ func (s *Store) editWebhook(
 		return edit(w)
 	}, saveWebhook)
 }
-

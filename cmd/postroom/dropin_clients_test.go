@@ -41,21 +41,13 @@ func TestVendorSDKs(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := dev(t)
-			cmd := exec.CommandContext(t.Context(), "node", filepath.Base(script))
-			if cmd.Dir = vendorSDKs; name == "go" {
-				cmd = exec.CommandContext(t.Context(), "go", "run", ".")
-				cmd.Dir = script
+			command, dir := []string{"node", filepath.Base(script)}, vendorSDKs
+			if name == "go" {
+				command, dir = []string{"go", "run", "."}, script
 			}
-			proxy := tlsInFront(t, s.api)
-			cmd.Env = append(os.Environ(), "POSTROOM_URL="+s.api, "POSTROOM_TLS=https://postroom.example", "https_proxy="+proxy, "HTTPS_PROXY="+proxy,
-				"NODE_TLS_REJECT_UNAUTHORIZED=0", "RESEND_BASE_URL="+s.api+"/resend/")
-			out, err := cmd.Output()
-			if err != nil {
-				t.Fatalf("%v %s\n%s\nlog:\n%s", err, err.(*exec.ExitError).Stderr, out, s.log) //nolint:errorlint // as exec documents
-			}
+			out := vendorProgram(t, dir, command...)
 			went, works := map[string][]string{}, 0
-			for line := range strings.Lines(string(out)) {
+			for line := range strings.Lines(out) {
 				i := strings.LastIndex(line, ": ")
 				how := strings.TrimSpace(line[i+2:])
 				went[how] = append(went[how], "`"+line[:i]+"`")
@@ -71,6 +63,46 @@ func TestVendorSDKs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestVendorApplications runs tests of small applications that were written for a vendor,
+// against `postroom dev`.
+func TestVendorApplications(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat(vendorSDKs + "/node_modules"); err != nil {
+		skiptest.OutsideCI(t, vendorSDKs+"/node_modules is not there")
+	}
+	tests, err := filepath.Glob(vendorSDKs + "/apps/*.test.mjs")
+	if err != nil || len(tests) != 3 {
+		t.Fatalf("%d tests (%v)", len(tests), err)
+	}
+	for _, file := range tests {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			if out := vendorProgram(t, vendorSDKs+"/apps", "node", "--test", filepath.Base(file)); !strings.Contains(out, "pass 3") {
+				t.Errorf("the tests did not run:\n%s", out)
+			}
+		})
+	}
+}
+
+// vendorProgram runs a program that uses SDKs against `postroom dev`, and returns what it prints.
+func vendorProgram(t *testing.T, dir string, command ...string) string {
+	t.Helper()
+	s := dev(t)
+	proxy := tlsInFront(t, s.api)
+	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "POSTROOM_URL="+s.api, "POSTROOM_TLS=https://postroom.example", "https_proxy="+proxy, "HTTPS_PROXY="+proxy,
+		"NODE_TLS_REJECT_UNAUTHORIZED=0", "RESEND_BASE_URL="+s.api+"/resend", "RESEND_API_KEY=re_123")
+	if command[0] == "go" { // whose SDK wants an address that ends in a slash
+		cmd.Env = append(cmd.Env, "RESEND_BASE_URL="+s.api+"/resend/")
+	}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v %s\n%s\nlog:\n%s", err, err.(*exec.ExitError).Stderr, out, s.log) //nolint:errorlint // as exec documents
+	}
+	return string(out)
 }
 
 // tlsInFront returns the address of a proxy that leads to a server with TLS in front of api,

@@ -252,7 +252,7 @@ func (s *served) vendorCall(t *testing.T, router routers.Router, vendor string, 
 // through the API of a vendor.
 func TestVendorAPIsAreOffUnlessNamed(t *testing.T) {
 	t.Parallel()
-	s := serve(t, t.TempDir(), "POSTROOM_DROPIN=mailpit", "POSTROOM_ACCESS_LOG=on")
+	s := serve(t, t.TempDir(), "POSTROOM_DROPIN=mailosaur,mailpit", "POSTROOM_ACCESS_LOG=on")
 	get := func(path, user, password string) (int, string) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.api+path, nil)
 		if err != nil {
@@ -270,13 +270,19 @@ func TestVendorAPIsAreOffUnlessNamed(t *testing.T) {
 	}
 	_, mine := s.call(t, s.key, http.MethodPost, "/v1/inboxes", `{"name":"mine"}`)
 	_, other := s.call(t, s.key, http.MethodPost, "/v1/inboxes", `{"name":"other"}`)
+	var foreign string // the message that a key for one inbox may not see
 	for _, in := range []map[string]any{mine, other} {
-		if status, out := s.call(t, s.key, http.MethodPost, "/v1/inboxes/"+in["id"].(string)+"/simulate", `{"from":"a@acme.test","subject":"Hi","text":"x"}`); status != http.StatusCreated {
+		status, out := s.call(t, s.key, http.MethodPost, "/v1/inboxes/"+in["id"].(string)+"/simulate", `{"from":"a@acme.test","subject":"Hi","text":"x"}`)
+		if status != http.StatusCreated {
 			t.Fatalf("simulate: %d %v", status, out)
 		}
+		foreign = out["id"].(string)
 	}
-	_, limited := s.call(t, s.key, http.MethodPost, "/v1/api-keys", `{"name":"one","scopes":["read"],"inbox_ids":["`+mine["id"].(string)+`"]}`)
-	one, _ := limited["key"].(string)
+	keyFor := func(scope string) string {
+		_, made := s.call(t, s.key, http.MethodPost, "/v1/api-keys", `{"name":"one","scopes":["`+scope+`"],"inbox_ids":["`+mine["id"].(string)+`"]}`)
+		return made["key"].(string)
+	}
+	one, sends := keyFor("read"), keyFor("send")
 	for _, tt := range []struct {
 		name, path, user, password string
 		status                     int
@@ -285,9 +291,16 @@ func TestVendorAPIsAreOffUnlessNamed(t *testing.T) {
 		{"the key as the user name", "/mailpit/api/v1/info", s.key, "", 200, `"Messages":2`},
 		{"the key as the password", "/mailpit/api/v1/info", "postroom", s.key, 200, `"Messages":2`},
 		{"a key for one inbox", "/mailpit/api/v1/info", one, "", 200, `"Messages":1`},
+		{"a key for one inbox, at another door", "/mailosaur/api/servers/postroom", one, "", 200, `"messages":1`},
+		{"the message of another inbox", "/mailosaur/api/messages/" + foreign, one, "", 404, `"not found"`},
+		{"the file of another inbox", "/mailosaur/api/files/email/" + foreign, one, "", 404, `"not found"`},
+		{"the source of another inbox", "/mailpit/api/v1/message/" + foreign + "/raw", one, "", 404, "not found"},
+		{"a key that only sends", "/mailosaur/api/messages?server=postroom", sends, "", 403, "lacks the scope read"},
+		{"an address that ends in a slash", "/mailpit//api/v1/info", one, "", 200, `"Messages":1`},
+		{"an ID with a slash", "/mailpit/api/v1/message/a%2Fb", one, "", 404, "begins with msg_"},
 		{"a wrong key", "/mailpit/api/v1/info", "sk_live_wrong", "", 401, `{"Error":"this API key is wrong: no key has this value"}`},
 		{"no key", "/mailpit/api/v1/info", "", "", 401, `"Error"`},
-		{"a vendor that is not named", "/mailosaur/api/servers", s.key, "", 404, "route_not_found"},
+		{"a vendor that is not named", "/resend/emails", s.key, "", 404, "route_not_found"},
 	} {
 		if status, body := get(tt.path, tt.user, tt.password); status != tt.status || !strings.Contains(body, tt.says) {
 			t.Errorf("%s: %d %s, want %d and %q", tt.name, status, body, tt.status, tt.says)

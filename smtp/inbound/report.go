@@ -49,8 +49,8 @@ func (r *Receiver) reported(ctx context.Context, env smtp.Envelope, to []target,
 			continue
 		}
 		r.reports.Add(&all, rep, *t.sent)
-		if in := t.sent.Inbox; in != nil && in.Takes(store.NewTime(r.cfg.Now())) && !r.cfg.Store.Full(*in) {
-			inboxes = addTarget(inboxes, target{rcpt: t.rcpt, inbox: *in, sent: t.sent})
+		if in := t.sent.Inbox; in.Takes(store.NewTime(r.cfg.Now())) && !r.cfg.Store.Full(in) {
+			inboxes = addTarget(inboxes, target{rcpt: t.rcpt, inbox: in, sent: t.sent})
 		}
 	}
 	if len(inboxes) == 0 && len(rep.Recipients) == 0 {

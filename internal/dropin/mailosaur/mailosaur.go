@@ -117,7 +117,7 @@ func (s server) find(r *http.Request, filters url.Values, match func(*gen.Messag
 	items, skip := []object{}, page*size
 	for m, err := range s.Received(r, filters) {
 		if err != nil {
-			return nil, err
+			return nil, vendorapi.Renamed(err, "since", "receivedAfter")
 		}
 		if !within(m, id) || !match(m) {
 			continue
@@ -206,9 +206,11 @@ func (s server) show(m *gen.Message) object {
 
 // answer is a reply, or a message that is forwarded.
 type answer struct {
-	To, CC      string
-	Text, HTML  *string
-	Attachments []vendorapi.Attachment
+	To          string                 `json:"to"`
+	CC          string                 `json:"cc"`
+	Text        *string                `json:"text"`
+	HTML        *string                `json:"html"`
+	Attachments []vendorapi.Attachment `json:"attachments"`
 }
 
 // answers returns the handler that replies to the message in the path, or forwards it. An

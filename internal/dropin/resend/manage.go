@@ -19,7 +19,7 @@ type newDomain struct {
 
 func (s server) createDomain(r *http.Request, in *newDomain) (any, error) {
 	d, err := vendorapi.Call[gen.Domain](r, s.API, http.MethodPost, "/v1/domains", nil, object{"domain": in.Name})
-	return created(showWholeDomain(&d)), err
+	return created(showWholeDomain(&d)), vendorapi.Renamed(err, "domain", "name")
 }
 
 func showDomain(d *gen.Domain) object {
@@ -172,7 +172,7 @@ func (s server) createWebhook(r *http.Request, in *webhook) (any, error) {
 	}
 	r = r.WithContext(httpapi.WithSpecial(r.Context(), func(s *httpapi.Special) { s.WebhookFormat = new(name) }))
 	h, err := vendorapi.Call[gen.WebhookEndpointCreated](r, s.API, http.MethodPost, "/v1/webhooks", nil, out)
-	return created{"object": "webhook", "id": h.ID, "signing_secret": h.Secret}, err
+	return created{"object": "webhook", "id": h.ID, "signing_secret": h.Secret}, vendorapi.Renamed(err, "url", "endpoint")
 }
 
 // showWebhook shows an endpoint. Its secret is shown only when it is made.

@@ -141,7 +141,8 @@ func Decode(r *http.Request, to any) error {
 		return Unsupported(strings.TrimSuffix(field, `"`))
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return unprocessable(wrong.Field, cmp.Or(wrong.Field, "the body")+" must not be a JSON "+wrong.Value)
+		field := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:] // before it may be the name of a Go type
+		return unprocessable(field, cmp.Or(field, "the body")+" must not be a JSON "+wrong.Value)
 	}
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &httpapi.Error{Status: http.StatusRequestEntityTooLarge, Code: gen.ErrorCodePayloadTooLarge, Message: tooLarge.Error()}
@@ -210,6 +211,17 @@ func unprocessable(param, message string) error {
 	return &httpapi.Error{Status: http.StatusUnprocessableEntity, Code: gen.ErrorCodeInvalidRequest, Param: param, Message: message}
 }
 
+// Renamed returns an error about a field of ours as one about a field of the vendor's.
+func Renamed(err error, ours, theirs string) error {
+	e, ok := errors.AsType[*httpapi.Error](err)
+	if !ok || e.Param != ours {
+		return err
+	}
+	renamed := *e
+	renamed.Param, renamed.Message = theirs, theirs+strings.TrimPrefix(e.Message, ours)
+	return &renamed
+}
+
 // NotFound returns the error for what is not there.
 func NotFound(what string) error {
 	return &httpapi.Error{Status: http.StatusNotFound, Code: gen.ErrorCodeNotFound, Message: what + " not found"}
@@ -257,7 +269,14 @@ func (v Vendor) Handler(api API) http.Handler {
 			Message: "Postroom has no " + r.Method + " " + path.Clean(r.URL.Path) + " of this API",
 		})
 	})
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// An address that ends in a slash makes two of them, which the mux would redirect.
+		r.URL.Path = "/" + strings.TrimLeft(r.URL.Path, "/")
+		if r.URL.RawPath != "" {
+			r.URL.RawPath = "/" + strings.TrimLeft(r.URL.RawPath, "/")
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // fail writes an error of an operation. One that is not for the caller is a fault of ours.
