@@ -27,15 +27,22 @@ func TestRegisteredApplicationsAreBounded(t *testing.T) {
 			}
 			return c.ID
 		}
+		flood := func(n int, apart time.Duration) {
+			t.Helper()
+			const q = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
+				INSERT INTO oauth_clients (id, name, redirect_uris, created_at)
+				SELECT $2 || i, 'flood', '["https://client.example/"]', cast($3 AS bigint) + i * cast($4 AS bigint) FROM n`
+			openRaw(t, cfg).MustExec(q, n, fmt.Sprint("app_", apart), store.NewTime(clock.Now()), apart.Microseconds())
+			clock.Add(time.Duration(n) * apart)
+		}
 		account := storetest.Account(t, s)
 		approved, oldest, newer := register("approved"), register("oldest"), register("newer")
 		grant := store.Grant{AccountID: account.Seq, ClientID: approved, CodeHash: []byte("code")}
 		if err := s.AddGrant(ctx, grant); err != nil {
 			t.Fatal(err)
 		}
-		for i := range store.MaxWaitingClients - 1 {
-			register(fmt.Sprint("flood ", i))
-		}
+		flood(store.MaxWaitingClients-2, time.Second)
+		register("the last of the flood")
 		for id, want := range map[string]error{approved: nil, oldest: store.ErrNotFound, newer: nil} {
 			if _, err := s.OAuthClient(ctx, id); !errors.Is(err, want) {
 				t.Errorf("%s: %v, want %v", id, err, want)
@@ -43,10 +50,9 @@ func TestRegisteredApplicationsAreBounded(t *testing.T) {
 		}
 		waiting := register("waiting")
 		clock.Add(time.Second)
-		for i := range store.MaxWaitingClients + 10 {
-			if _, err := s.RegisterClient(ctx, fmt.Sprint("sudden flood ", i), []string{"https://client.example/"}); err != nil {
-				t.Fatal(err)
-			}
+		flood(store.MaxWaitingClients+10, 0)
+		if _, err := s.RegisterClient(ctx, "the last of a sudden flood", []string{"https://client.example/"}); err != nil {
+			t.Fatal(err)
 		}
 		for _, want := range []error{nil, store.ErrNotFound} {
 			if _, err := s.OAuthClient(ctx, waiting); !errors.Is(err, want) {

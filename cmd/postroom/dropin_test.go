@@ -79,7 +79,7 @@ var vendorCalls = map[string][]vendorCall{
 	"resend": {
 		{"send", "POST", "/emails", `{"from":"Acme <hello@acme.test>","to":"ann@acme.test","reply_to":["a@acme.test"],"subject":"Later","text":"x","scheduled_at":"LATER","attachments":[{"content":[65],"filename":"a"}]}`, 200, `"id":"em_`, false},
 		{"send with an unknown field", "POST", "/emails", `{"from":"a@acme.test","to":"b@acme.test","subject":"x","text":"x","send_at":"x"}`, 422, `"message":"send_at is not supported`, true},
-		{"send at a time in words", "POST", "/emails", `{"from":"a@acme.test","to":"b@acme.test","subject":"x","text":"x","scheduled_at":"in 1 min"}`, 422, "times in words", true},
+		{"send at a time in words", "POST", "/emails", `{"from":"a@acme.test","to":"b@acme.test","subject":"x","text":"x","scheduled_at":"in 1 min"}`, 422, "scheduled_at ", true},
 		{"send without a sender", "POST", "/emails", `{"to":"b@acme.test"}`, 422, `"name":"missing_required_field"`, true},
 		{"send without JSON", "POST", "/emails", `{`, 422, `"name":"validation_error"`, true},
 		{"list emails", "GET", "/emails?limit=1", "", 200, `"has_more":true`, false},
@@ -103,6 +103,8 @@ var vendorCalls = map[string][]vendorCall{
 		{"verify a domain", "POST", "/domains/NEW/verify", "", 200, `"object":"domain"`, false},
 		{"delete a domain", "DELETE", "/domains/NEW", "", 200, `"deleted":true`, false},
 		{"create a webhook", "POST", "/webhooks", `{"endpoint":"http://127.0.0.1:9/","events":["email.sent"]}`, 201, `"signing_secret":"whsec_`, false},
+		{"create a webhook without an address", "POST", "/webhooks", `{"events":["email.sent"]}`, 422, "endpoint is required", true},
+		{"reschedule to a time in words", "PATCH", "/emails/EMAIL", `{"scheduled_at":"in 1 min"}`, 422, "scheduled_at ", true},
 		{"create a webhook for what is not there", "POST", "/webhooks", `{"endpoint":"http://127.0.0.1:9/","events":["topic.created"]}`, 422, "no event topic.created", true},
 		{"webhooks", "GET", "/webhooks", "", 200, `"events":["email.sent"]`, false},
 		{"webhook", "GET", "/webhooks/NEW", "", 200, `"status":"enabled"`, false},

@@ -14,14 +14,14 @@ import (
 func TestMessagesOfAllInboxes(t *testing.T) {
 	s := openSite(t)
 	one, two := s.newInbox(t, "one", gen.SendPolicyOpen), s.newInbox(t, "two", gen.SendPolicyOpen)
-	mail := "From: Ann <ann@out.example>\r\nTo: OWN\r\nSubject: %s\r\n\r\nThe word is %s. Your verification code is 482913.\r\n"
+	mail := "From: Ann <ann@out.example>\r\nTo: OWN\r\nSubject: %s\r\n\r\nThe word is <i>%s</i>. Your verification code is 482913.\r\n"
 	s.put(t, one, fmt.Sprintf(mail, "First", "zebra"))
 	second := s.put(t, two, fmt.Sprintf(mail, "Second", "zebra"))
 	third := s.put(t, two, fmt.Sprintf(mail, "Third", "lion"))
 	v := s.visitAsUser(t)
 	v.get("/messages").want(t, http.StatusOK).has(t, "First", "Second", "Third", one.Address, two.Address, `title="Verification code">482913</code>`)
 	page := v.get("/messages?q=zebra&inbox="+two.ID).want(t, http.StatusOK).
-		has(t, "Second", "<mark>zebra</mark>", `value="zebra"`, `<option value="`+two.ID+`" selected>`, `href="/messages">Clear`)
+		has(t, "Second", "&lt;i&gt;<mark>zebra</mark>&lt;/i&gt;", `value="zebra"`, `<option value="`+two.ID+`" selected>`, `href="/messages">Clear`)
 	if strings.Contains(page.body, ">First<") || strings.Contains(page.body, ">Third<") {
 		t.Error("the filters are ignored")
 	}

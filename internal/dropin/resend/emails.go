@@ -63,9 +63,6 @@ func (e *email) ours() (out vendorapi.Email, err error) {
 	if e.From == nil || e.From == "" {
 		return out, httpapi.Invalid("from", "is required")
 	}
-	if err := checkTime(e.ScheduledAt); err != nil {
-		return out, err
-	}
 	if t := e.Template; t != nil {
 		out.Template, out.Data = t.ID, t.Variables
 	} else if e.Subject == "" {
@@ -80,18 +77,6 @@ func (e *email) ours() (out vendorapi.Email, err error) {
 		})
 	}
 	return out, nil
-}
-
-// checkTime refuses a time in words, such as "in 1 min".
-func checkTime(at string) error {
-	if at == "" {
-		return nil
-	}
-	if _, err := time.Parse(time.RFC3339, at); err != nil {
-		return httpapi.Invalid("scheduled_at",
-			"must be a time in ISO 8601 with an offset, like 2027-01-31T10:00:00Z: Postroom reads no times in words")
-	}
-	return nil
 }
 
 // deliver sends an email and returns its ID, or that of the draft that it became.
@@ -237,9 +222,6 @@ type reschedule struct {
 func (s server) reschedule(r *http.Request, in *reschedule) (any, error) {
 	if in.ScheduledAt == "" {
 		return nil, httpapi.Invalid("scheduled_at", "is required")
-	}
-	if err := checkTime(in.ScheduledAt); err != nil {
-		return nil, err
 	}
 	return s.patch(r, "email", "emails", object{"scheduled_at": in.ScheduledAt})
 }

@@ -160,9 +160,6 @@ func (h *webhook) ours() (object, error) {
 }
 
 func (s server) createWebhook(r *http.Request, in *webhook) (any, error) {
-	if in.Endpoint == "" {
-		return nil, httpapi.Invalid("endpoint", "is required")
-	}
 	if len(in.Events) == 0 {
 		return nil, httpapi.Invalid("events", "is required")
 	}
