@@ -118,7 +118,7 @@ var layers = []layer{
 	{pkg: "internal/backup", imports: []string{"store", "internal/disk", "internal/work"}, tests: []string{"internal/s3blob"}},
 	{pkg: "internal/approval", imports: []string{"gen", "store", "internal/domains", "internal/httpapi", "internal/mail", "internal/mail/compose", "internal/mail/plaintext", "internal/work"}},
 	{pkg: "internal/dropin", imports: []string{"internal/dropin/*", "internal/httpapi"}},
-	{pkg: "internal/dropin/*", imports: []string{"gen", "internal/dropin/vendorapi", "internal/httpapi"}},
+	{pkg: "internal/dropin/*", imports: []string{"gen", "internal/dropin/vendorapi", "internal/httpapi", "internal/timeform"}},
 	{pkg: "internal/mcp", imports: []string{"gen", "internal/httpapi", "internal/ids", "internal/mail/plaintext"}, tests: []string{"store"}},
 	{
 		pkg: "internal/web", imports: []string{"gen", "store", "internal/approval", "internal/dnsrec", "internal/doctor", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/oauth", "internal/passhash", "internal/template", "internal/web/chart"},

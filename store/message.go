@@ -295,17 +295,12 @@ func (s *Store) DeleteMessage(ctx context.Context, accountID int64, id string) e
 	const find = `SELECT m.seq, m.inbox_seq, i.id AS inbox_id
 		FROM messages m JOIN inboxes i ON i.seq = m.inbox_seq
 		WHERE m.account_id = $1 AND m.id = $2 AND i.status <> 'deleted'`
-	var m Message
-	if err := s.read.GetContext(ctx, &m, find, accountID, id); err != nil {
-		return s.wrap(err, "message")
+	m, err := readOne[Message](ctx, s, "message", find, accountID, id)
+	if err != nil {
+		return err
 	}
 	m.AccountID, m.ID = accountID, id
-	var blobs []string
-	err := s.inTx(ctx, "delete message", func(tx *sqlx.Tx) error {
-		var err error
-		blobs, err = s.deleteMessage(ctx, tx, m)
-		return err
-	})
+	blobs, err := transact(ctx, s, "delete message", func(tx *sqlx.Tx) ([]string, error) { return s.deleteMessage(ctx, tx, m) })
 	if err != nil {
 		return err
 	}

@@ -3,8 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -41,71 +39,58 @@ const (
 // are those that are due for longest, and half those that have become due last: new
 // mail does not wait behind the backlog of another account. A node that is paused
 // claims none.
-func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Duration, busy *work.Busy) (claimed []Claimed, err error) {
+func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Duration, busy *work.Busy) ([]Claimed, error) {
 	if s.Paused() != nil {
 		return nil, nil
 	}
 	oldest := (limit + int(s.queue.claims.Add(1)%2)) / 2
-	err = s.inTx(ctx, "claim recipients", func(tx *sqlx.Tx) error {
-		claimed = nil
+	claimed, err := transact(ctx, s, "claim recipients", func(tx *sqlx.Tx) ([]Claimed, error) {
 		now, err := s.serverClock(ctx, tx)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		due, err := s.findDue(ctx, tx, WorkRecipients, NewTime(now), oldest, busy, oldestFirst)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		newest, err := s.findDue(ctx, tx, WorkRecipients, NewTime(now), limit-oldest, busy, newestFirst, due...)
 		if err != nil || len(due)+len(newest) == 0 {
-			return err
+			return nil, err
 		}
 		var rows []Recipient
 		if err := s.claim(ctx, tx, WorkRecipients, append(due, newest...), NewTime(now.Add(lease)), &rows, recipientColumns); err != nil {
-			return err
+			return nil, err
 		}
-		if claimed, err = withMessages(ctx, tx, rows); err != nil {
-			return err
+		claimed, err := withMessages(ctx, tx, rows)
+		if err != nil {
+			return nil, err
 		}
-		claimed, err = s.leaveStopped(ctx, tx, claimed, NewTime(now))
-		return err
+		return s.leaveStopped(ctx, tx, claimed, NewTime(now))
 	})
-	if err == nil && len(claimed) > 0 {
+	if len(claimed) > 0 {
 		crashpoint.Reach(crashpoint.Claim)
 	}
 	return claimed, err
 }
 
 func withMessages(ctx context.Context, tx *sqlx.Tx, rows []Recipient) ([]Claimed, error) {
-	seqs := make([]int64, len(rows))
-	for i, r := range rows {
-		seqs[i] = r.MessageSeq
-	}
-	q, args, err := sqlx.In(`SELECT `+claimColumns+claimTables+` WHERE m.seq IN (?)`, seqs)
-	if err != nil {
-		return nil, fmt.Errorf("messages of claimed recipients: %w", err)
-	}
-	var ms []struct {
+	type sent struct {
 		Message
 		InboxAddress *string  `db:"inbox_address"`
 		SenderID     string   `db:"sender_id"` // of an email's inbox
 		Category     Category `db:"category"`
 	}
-	if err := tx.SelectContext(ctx, &ms, tx.Rebind(q), args...); err != nil {
-		return nil, fmt.Errorf("messages of claimed recipients: %w", err)
+	var ms []sent
+	seqs := each(rows, func(r Recipient) int64 { return r.MessageSeq })
+	if err := selectIn(ctx, tx, &ms, `SELECT `+claimColumns+claimTables+` WHERE m.seq IN (?)`, seqs); err != nil {
+		return nil, errIn("messages of claimed recipients", err)
 	}
+	bySeq := keyed(ms, func(m *sent) int64 { return m.Seq })
 	claimed := make([]Claimed, 0, len(rows))
 	for _, r := range rows {
-		for _, m := range ms {
-			if m.Seq != r.MessageSeq {
-				continue
-			}
-			from := m.FromEmail
-			if m.InboxAddress != nil {
-				from = *m.InboxAddress
-			}
-			claimed = append(claimed, Claimed{r, m.Message, from, m.Category, cmp.Or(m.InboxID, m.SenderID)})
-			break
+		if m := bySeq[r.MessageSeq]; m != nil {
+			from := cmp.Or(m.InboxAddress, &m.FromEmail)
+			claimed = append(claimed, Claimed{r, m.Message, *from, m.Category, cmp.Or(m.InboxID, m.SenderID)})
 		}
 	}
 	return claimed, nil
@@ -120,21 +105,16 @@ func (s *Store) RetryDeferred(ctx context.Context, accountID int64, id string) e
 		retry = `UPDATE recipients SET next_attempt_at = $2
 			WHERE message_seq = $1 AND status = 'queued' AND attempts > 0 AND NOT leased AND next_attempt_at > $2`
 	)
-	err := s.inTx(ctx, "retry deferred deliveries", func(tx *sqlx.Tx) error {
-		var seq int64
-		if err := tx.GetContext(ctx, &seq, find, accountID, id); errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("%s: %w", id, ErrNotFound)
-		} else if err != nil {
-			return err
-		}
-		res, err := tx.ExecContext(ctx, retry, seq, NewTime(s.now()))
+	err := s.inTx(ctx, "retry deferred deliveries of "+id, func(tx *sqlx.Tx) error {
+		seq, err := getOne[int64](ctx, tx, find, accountID, id)
 		if err != nil {
 			return err
 		}
-		if n, err := res.RowsAffected(); err != nil || n > 0 {
-			return err
+		n, err := affected(tx.ExecContext(ctx, retry, seq, NewTime(s.now())))
+		if err == nil && n == 0 {
+			err = ErrState
 		}
-		return fmt.Errorf("deferred deliveries of %s: %w", id, ErrState)
+		return err
 	})
 	if err == nil {
 		s.changed([]topic{{kind: topicQueue}}, 1)

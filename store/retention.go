@@ -127,10 +127,9 @@ func (s *Store) retain(ctx context.Context, what string, step func(*sqlx.Tx) (Re
 	if may, err := s.mayDelete(ctx); !may {
 		return Removed{}, err
 	}
-	var blobs []string
-	err = s.inTx(ctx, what, func(tx *sqlx.Tx) (err error) {
+	blobs, err := transact(ctx, s, what, func(tx *sqlx.Tx) (blobs []string, err error) {
 		gone, blobs, err = step(tx)
-		return err
+		return blobs, err
 	})
 	if err != nil {
 		return Removed{}, err
@@ -199,17 +198,14 @@ func (s *Store) removeOld(ctx context.Context, tx *sqlx.Tx, contents, records bo
 // lockOld holds the messages that q selects, as many of them as one transaction
 // may delete.
 func (s *Store) lockOld(ctx context.Context, tx *sqlx.Tx, q string, args ...any) ([]oldMessage, error) {
-	var old []oldMessage
-	if err := tx.SelectContext(ctx, &old, q+s.engine.SkipLocked(), args...); err != nil {
-		return nil, err
-	}
+	old, err := getAll[oldMessage](ctx, tx, q+s.engine.SkipLocked(), args...)
 	bytes := int64(0)
 	for i, m := range old {
 		if bytes += min(m.Size, RawInRow); bytes > retentionBytes && i > 0 {
-			return old[:i], nil
+			return old[:i], err
 		}
 	}
-	return old, nil
+	return old, err
 }
 
 // advanceExpiry notes before which time nothing in the inbox has content: that
@@ -275,23 +271,21 @@ func (s *Store) removeDrafts(ctx context.Context, tx *sqlx.Tx, records bool, q s
 
 // dropDraftContents deletes the contents of drafts and returns the keys of
 // their blobs, for removeUnnamed after the commit.
-func (s *Store) dropDraftContents(ctx context.Context, tx *sqlx.Tx, seqs []int64) ([]string, error) {
+func (s *Store) dropDraftContents(ctx context.Context, tx *sqlx.Tx, seqs []int64) (blobs []string, err error) {
 	s.unscrubbed.Store(true)
 	// The rows of the drafts first, as everybody does who changes drafts.
-	err := execIn(ctx, tx, `UPDATE drafts SET expired_at = ? WHERE expired_at IS NULL AND seq IN (?)`, NewTime(s.now()), seqs)
-	if err != nil {
-		return nil, errIn("mark drafts as expired", err)
+	err = execIn(ctx, tx, `UPDATE drafts SET expired_at = ? WHERE expired_at IS NULL AND seq IN (?)`, NewTime(s.now()), seqs)
+	if err == nil {
+		err = selectIn(ctx, tx, &blobs, `SELECT blob_key FROM draft_contents WHERE blob_key IS NOT NULL AND draft_seq IN (?)`, seqs)
 	}
-	var blobs []string
-	err = selectIn(ctx, tx, &blobs, `SELECT blob_key FROM draft_contents WHERE blob_key IS NOT NULL AND draft_seq IN (?)`, seqs)
-	if err != nil {
-		return nil, errIn("blobs of drafts", err)
+	for _, q := range []string{
+		`DELETE FROM draft_contents WHERE draft_seq IN (?)`, emptyResponses + `(SELECT id FROM drafts WHERE seq IN (?))`,
+	} {
+		if err == nil {
+			err = execIn(ctx, tx, q, seqs)
+		}
 	}
-	if err := execIn(ctx, tx, `DELETE FROM draft_contents WHERE draft_seq IN (?)`, seqs); err != nil {
-		return nil, errIn("delete contents of drafts", err)
-	}
-	err = execIn(ctx, tx, emptyResponses+`(SELECT id FROM drafts WHERE seq IN (?))`, seqs)
-	return blobs, errIn("empty cached responses", err)
+	return blobs, errIn("delete contents of drafts", err)
 }
 
 // ExpireEmails does one step of deleting, in one short transaction, the content of
@@ -451,25 +445,24 @@ func (s *Store) execRepeatedly(ctx context.Context, what, q string, args ...any)
 // snippet, what was extracted, attachments, what the index knows, and the
 // cached responses that repeat it. The messages are locked. It returns the blobs
 // that they named, for removeUnnamed after the commit.
-func (s *Store) removeContents(ctx context.Context, tx *sqlx.Tx, old []oldMessage, now Time) ([]string, error) {
+func (s *Store) removeContents(ctx context.Context, tx *sqlx.Tx, old []oldMessage, now Time) (blobs []string, err error) {
 	s.unscrubbed.Store(true)
 	seqs, ids := seqsOf(old), each(old, func(m oldMessage) string { return m.ID })
-	var blobs []string
-	err := selectIn(ctx, tx, &blobs, `SELECT DISTINCT blob_key FROM contents WHERE blob_key IS NOT NULL AND message_seq IN (?)`, seqs)
-	if err != nil {
-		return nil, errIn("blobs of old messages", err)
+	err = selectIn(ctx, tx, &blobs, `SELECT DISTINCT blob_key FROM contents WHERE blob_key IS NOT NULL AND message_seq IN (?)`, seqs)
+	if err == nil {
+		err = execIn(ctx, tx, `DELETE FROM contents WHERE message_seq IN (?)`, seqs)
 	}
-	if err := execIn(ctx, tx, `DELETE FROM contents WHERE message_seq IN (?)`, seqs); err != nil {
-		return nil, errIn("delete contents", err)
+	if err == nil {
+		err = s.unindex(ctx, tx, seqs)
 	}
-	if err := s.unindex(ctx, tx, seqs); err != nil {
-		return nil, err
+	if err == nil {
+		err = execIn(ctx, tx, emptyResponses+`(?)`, ids)
 	}
-	if err := execIn(ctx, tx, emptyResponses+`(?)`, ids); err != nil {
-		return nil, errIn("empty cached responses", err)
+	if err == nil {
+		err = execIn(ctx, tx, `UPDATE messages SET expired_at = ?, has_code = false, has_link = false, next_attempt_at = NULL, leased = false
+			WHERE seq IN (?)`, now, seqs)
 	}
-	err = execIn(ctx, tx, `UPDATE messages SET expired_at = ?, has_code = false, has_link = false, next_attempt_at = NULL, leased = false WHERE seq IN (?)`, now, seqs)
-	return blobs, errIn("mark as expired", err)
+	return blobs, errIn("delete contents", err)
 }
 
 // removeRecords deletes messages that have no content any more, with their
@@ -482,28 +475,27 @@ func (s *Store) removeRecords(ctx context.Context, tx *sqlx.Tx, old []oldMessage
 	const told = `UPDATE events SET data = '{}' WHERE message_seq IN (?) AND type NOT IN ('message.received', 'message.queued')
 		AND type <> 'message.quarantined'`
 	seqs := seqsOf(old)
-	if err := execIn(ctx, tx, told, seqs); err != nil {
-		return errIn("empty events of recipients", err)
+	err := execIn(ctx, tx, told, seqs)
+	if err == nil {
+		err = execIn(ctx, tx, `DELETE FROM recipients WHERE message_seq IN (?)`, seqs)
 	}
-	if err := execIn(ctx, tx, `DELETE FROM recipients WHERE message_seq IN (?)`, seqs); err != nil {
-		return errIn("delete recipients", err)
-	}
-	if err := removeEmails(ctx, tx, seqs); err != nil {
-		return err
+	if err == nil {
+		err = removeEmails(ctx, tx, seqs)
 	}
 	// While an inbox is locked, no message joins its threads.
 	threaded := slices.DeleteFunc(slices.Clone(old), func(m oldMessage) bool { return m.ThreadSeq == 0 })
-	if len(threaded) > 0 {
+	if err == nil && len(threaded) > 0 {
 		inboxes := rising(threaded, func(m oldMessage) int64 { return m.InboxSeq })
 		var locked []int64
-		if err := selectIn(ctx, tx, &locked, `SELECT seq FROM inboxes WHERE seq IN (?) ORDER BY seq`+s.engine.LockRow(), inboxes); err != nil {
-			return errIn("lock inboxes", err)
-		}
+		err = selectIn(ctx, tx, &locked, `SELECT seq FROM inboxes WHERE seq IN (?) ORDER BY seq`+s.engine.LockRow(), inboxes)
 	}
-	if err := execIn(ctx, tx, `DELETE FROM messages WHERE seq IN (?)`, seqs); err != nil || len(threaded) == 0 {
-		return errIn("delete messages", err)
+	if err == nil {
+		err = execIn(ctx, tx, `DELETE FROM messages WHERE seq IN (?)`, seqs)
 	}
-	return shrinkThreads(ctx, tx, threaded)
+	if err == nil && len(threaded) > 0 {
+		err = shrinkThreads(ctx, tx, threaded)
+	}
+	return errIn("delete messages", err)
 }
 
 // removeUnnamed deletes those of the blobs that no row names, after the transaction

@@ -59,30 +59,27 @@ func (s *Store) Full(in Mailbox) bool { return s.held.Full(in.AccountID, in.Seq)
 // Reusable returns how many bytes of the database's file deleted rows left to new
 // ones, 0 on PostgreSQL: the file of SQLite does not shrink.
 func (s *Store) Reusable(ctx context.Context) (int64, error) {
-	var n int64
 	q := s.engine.Reusable()
 	if q == "" {
 		return 0, nil
 	}
-	return n, s.wrap(s.read.GetContext(ctx, &n, q), "reusable space")
+	return readOne[int64](ctx, s, "reusable space", q)
 }
 
 // countHeld counts the received mail of an inbox or an account whose content is
 // not deleted, up to a number of messages.
 func (s *Store) countHeld(ctx context.Context, o quota.Owner, most int64) (quota.Amount, error) {
 	const (
-		total   = `SELECT count(*), cast(coalesce(sum(size), 0) AS bigint) FROM (SELECT size FROM messages WHERE `
+		total   = `SELECT count(*) AS messages, cast(coalesce(sum(size), 0) AS bigint) AS bytes FROM (SELECT size FROM messages WHERE `
 		still   = ` AND direction = 'in' AND expired_at IS NULL LIMIT $2) m`
 		inbox   = total + `inbox_seq = $1` + still
 		account = total + `account_id = $1 AND inbox_seq IS NOT NULL` + still
 	)
-	var held quota.Amount
 	q, owner := inbox, o.Inbox
 	if o.Inbox == 0 {
 		q, owner = account, o.Account
 	}
-	err := s.read.QueryRowContext(ctx, q, owner, most).Scan(&held.Messages, &held.Bytes)
-	return held, s.wrap(err, "count stored mail")
+	return readOne[quota.Amount](ctx, s, "count stored mail", q, owner, most)
 }
 
 // noteHeld counts what was received.
@@ -313,28 +310,22 @@ func (s *Store) CountEvents(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var next struct{ Seq, N int64 } // the last event to count, and how many they are
-	err = s.inTx(ctx, "count events", func(tx *sqlx.Tx) error {
-		var counted int64
-		if err := tx.GetContext(ctx, &counted, from); err != nil {
-			return err
-		}
-		err := tx.GetContext(ctx, &next, last, counted, upTo, countBatch)
-		if err != nil || next.N == 0 {
-			return err
-		}
-		res, err := tx.ExecContext(ctx, move, counted, next.Seq)
+	return transact(ctx, s, "count events", func(tx *sqlx.Tx) (int, error) {
+		counted, err := getOne[int64](ctx, tx, from)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		if n, err := res.RowsAffected(); err != nil || n == 0 { // another node has counted them
-			next.N = 0
-			return err
+		next, err := getOne[struct{ Seq, N int64 }](ctx, tx, last, counted, upTo, countBatch) // the last to count, and how many
+		if err != nil || next.N == 0 {
+			return 0, err
+		}
+		moved, err := affected(tx.ExecContext(ctx, move, counted, next.Seq))
+		if err != nil || moved == 0 { // another node has counted them
+			return 0, err
 		}
 		_, err = tx.ExecContext(ctx, add, counted, next.Seq)
-		return err
+		return int(next.N), err
 	})
-	return int(next.N), err
 }
 
 // countBatch is how many events one transaction counts.
@@ -444,15 +435,12 @@ func (s *Store) QueueLag(ctx context.Context) (due int64, age time.Duration, err
 	const q = `SELECT count(*) AS due, coalesce(min(next_attempt_at), 0) AS first FROM recipients
 		WHERE next_attempt_at IS NOT NULL AND next_attempt_at <= $1`
 	now := NewTime(s.now())
-	var row struct {
+	row, err := readOne[struct {
 		Due   int64 `db:"due"`
 		First Time  `db:"first"`
-	}
-	if err := s.read.GetContext(ctx, &row, q, now); err != nil {
-		return 0, 0, s.wrap(err, "queue")
-	}
+	}](ctx, s, "queue", q, now)
 	if row.Due > 0 {
 		age = now.Sub(row.First.Time)
 	}
-	return row.Due, age, nil
+	return row.Due, age, err
 }

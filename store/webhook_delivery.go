@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -108,15 +109,12 @@ func (s *Store) Delivery(ctx context.Context, accountID int64, id string) (Deliv
 		delivery = `SELECT ` + deliveryColumns + ` FROM webhook_deliveries WHERE account_id = $1 AND id = $2`
 		event    = `SELECT ` + eventColumns + eventTables + ` WHERE e.account_id = $1 AND e.id = $2`
 	)
-	var d Delivery
-	if err := s.read.GetContext(ctx, &d, delivery, accountID, id); err != nil {
-		return Delivery{}, nil, s.wrap(err, "delivery "+id)
+	d, err := readOne[Delivery](ctx, s, "delivery "+id, delivery, accountID, id)
+	if err != nil {
+		return d, nil, err
 	}
-	var events []Event
-	if err := s.read.SelectContext(ctx, &events, event, accountID, d.EventID); err != nil || len(events) == 0 {
-		return d, nil, s.wrap(err, "event of a delivery")
-	}
-	return d, &events[0], nil
+	events, err := readAll[Event](ctx, s, "event of a delivery", event, accountID, d.EventID)
+	return d, first(events), err
 }
 
 // RetryDelivery makes a delivery of the endpoint due now, whatever became of it.
@@ -128,25 +126,29 @@ func (s *Store) RetryDelivery(ctx context.Context, w Webhook, id string) (Delive
 		   SET status = 'pending', next_attempt_at = CASE WHEN leased THEN next_attempt_at ELSE $3 END, held_due = NULL, updated_at = $3
 		 WHERE endpoint_seq = $1 AND id = $2
 		RETURNING ` + deliveryColumns
-	var d Delivery
-	err := s.inTx(ctx, "retry delivery", func(tx *sqlx.Tx) error {
+	d, err := transact(ctx, s, "retry delivery", func(tx *sqlx.Tx) (Delivery, error) {
 		at, err := s.lockWebhook(ctx, tx, w.AccountID, w.ID)
 		if err != nil {
-			return err
+			return Delivery{}, err
 		}
-		if err := tx.GetContext(ctx, &d, q, at.Seq, id, NewTime(s.now())); err != nil {
-			return s.wrap(err, "delivery "+id)
+		d, err := getOne[Delivery](ctx, tx, q, at.Seq, id, NewTime(s.now()))
+		if err != nil {
+			return d, s.wrap(err, "delivery "+id)
 		}
-		if !at.Active {
-			return fmt.Errorf("endpoint %s is off: %w", w.ID, ErrState)
-		}
-		return nil
+		return d, at.isOn()
 	})
-	if err != nil {
-		return Delivery{}, err
+	if err == nil {
+		s.changed([]topic{{kind: topicWebhooks}}, 1)
 	}
-	s.changed([]topic{{kind: topicWebhooks}}, 1)
-	return d, nil
+	return d, err
+}
+
+// isOn returns ErrState for an endpoint that is off.
+func (w *Webhook) isOn() error {
+	if !w.Active {
+		return fmt.Errorf("endpoint %s is off: %w", w.ID, ErrState)
+	}
+	return nil
 }
 
 // Replayed is the result of a replay.
@@ -174,25 +176,22 @@ func (s *Store) ReplayDeliveries(ctx context.Context, w Webhook, since time.Time
 	}
 	// The order of the log is that in which the events of a message happened.
 	slices.SortFunc(events, func(a, b Event) int { return cmp.Compare(a.Seq, b.Seq) })
-	err = s.inTx(ctx, "replay deliveries", func(tx *sqlx.Tx) error {
+	out.Queued, err = transact(ctx, s, "replay deliveries", func(tx *sqlx.Tx) (int, error) {
 		at, err := s.lockWebhook(ctx, tx, w.AccountID, w.ID)
-		if err != nil {
-			return err
+		if err == nil {
+			err = at.isOn()
 		}
-		if !at.Active {
-			return fmt.Errorf("endpoint %s is off: %w", w.ID, ErrState)
+		if err != nil {
+			return 0, err
 		}
 		now := NewTime(s.now())
 		var rows []newRow
-		out.Queued = 0
 		for _, e := range events {
-			if !f.matches(e) || !at.wantsOf(e.Type, e.InboxID) || e.MessageID == nil && namesMail(e.Type) {
-				continue
+			if f.matches(e) && at.wantsOf(e.Type, e.InboxID) && (e.MessageID != nil || !namesMail(e.Type)) {
+				rows = append(rows, at.delivery(e.ID, e.Type, orNull(e.MessageSeq), now))
 			}
-			rows = append(rows, at.delivery(e.ID, e.Type, orNull(e.MessageSeq), now))
-			out.Queued++
 		}
-		return s.insert(ctx, tx, rows...)
+		return len(rows), s.insert(ctx, tx, rows...)
 	})
 	if err != nil {
 		return Replayed{}, err
@@ -375,23 +374,20 @@ func (s *Store) StartTest(ctx context.Context, w Webhook, lease time.Duration) (
 		VALUES ($1, $2, $3, $4, $5, 'pending', 1, 1, true, $6, $7, $7)
 		RETURNING ` + deliveryColumns
 	)
+	data, err := json.Marshal(WebhookEventData{WebhookID: w.ID})
+	if err != nil {
+		return ClaimedDelivery{}, errIn("test endpoint", err)
+	}
 	now := NewTime(s.now())
-	e := Event{AccountID: w.AccountID, ID: NewLongID("evt_", now.Time), Type: EventWebhookTest, CreatedAt: now}
-	var d Delivery
-	err := s.inTx(ctx, "test endpoint", func(tx *sqlx.Tx) error {
-		data := JSON[WebhookEventData]{WebhookEventData{WebhookID: w.ID}}
+	e := Event{AccountID: w.AccountID, ID: NewLongID("evt_", now.Time), Type: EventWebhookTest, Data: string(data), CreatedAt: now}
+	d, err := transact(ctx, s, "test endpoint", func(tx *sqlx.Tx) (Delivery, error) {
 		if _, err := s.lockWebhook(ctx, tx, w.AccountID, w.ID); err != nil {
-			return err
+			return Delivery{}, err
 		}
-		text, err := data.Value()
-		if err != nil {
-			return err
-		}
-		e.Data, _ = text.(string)
 		if _, err := tx.ExecContext(ctx, event, e.AccountID, e.ID, e.Type, e.TestMode, e.Data, now); err != nil {
-			return err
+			return Delivery{}, err
 		}
-		return tx.GetContext(ctx, &d, q, w.AccountID, w.Seq, NewLongID("dlv_", now.Time), e.ID, e.Type, NewTime(now.Add(lease)), now)
+		return getOne[Delivery](ctx, tx, q, w.AccountID, w.Seq, NewLongID("dlv_", now.Time), e.ID, e.Type, NewTime(now.Add(lease)), now)
 	})
 	return ClaimedDelivery{d, w, &e}, err
 }
@@ -428,19 +424,15 @@ func (s *Store) RecordDelivery(ctx context.Context, r DeliveryResult) error {
 	if (r.Status == DeliveryPending) != (r.Next != nil) && !r.Untried {
 		return fmt.Errorf("a delivery that is %s and its next attempt do not agree", r.Status)
 	}
-	var off []turnedOff
-	err := s.inTx(ctx, "record delivery", func(tx *sqlx.Tx) (err error) {
-		off, err = s.recordDelivery(ctx, tx, &r, NewTime(s.now()))
+	off, err := transact(ctx, s, "record delivery", func(tx *sqlx.Tx) ([]turnedOff, error) {
+		off, err := s.recordDelivery(ctx, tx, &r, NewTime(s.now()))
 		crashpoint.Reach(crashpoint.WebhookMark)
-		return err
+		return off, err
 	})
-	if err != nil {
-		return err
-	}
 	for _, w := range off {
 		s.log.WarnContext(ctx, "webhook endpoint turned off", "webhook_id", w.ID, "reason", w.Reason)
 	}
-	return nil
+	return err
 }
 
 // recordDelivery records the result of one attempt, and returns its endpoint if that turned it

@@ -14,6 +14,7 @@ import (
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/dropin/vendorapi"
 	"github.com/postroom/postroom/internal/httpapi"
+	"github.com/postroom/postroom/internal/timeform"
 )
 
 // email is an email to send.
@@ -67,6 +68,9 @@ func (e *email) ours() (out vendorapi.Email, err error) {
 		out.Template, out.Data = t.ID, t.Variables
 	} else if e.Subject == "" {
 		return out, httpapi.Invalid("subject", "is required")
+	}
+	if _, ok := timeform.Parse(e.ScheduledAt); e.ScheduledAt != "" && !ok {
+		return out, httpapi.Invalid("scheduled_at", "is not a time with a date and an offset, like 2027-01-31T10:00:00Z, but %q", e.ScheduledAt)
 	}
 	for i, f := range e.Attachments {
 		if f.Path != nil {
