@@ -108,7 +108,7 @@ var layers = []layer{
 	},
 	{pkg: "smtp/outbound", imports: []string{"smtp", "store", "internal/crashpoint", "internal/dns", "internal/mail/plaintext", "internal/mtasts", "internal/netguard"}},
 	{
-		pkg: "smtp/queue", imports: []string{"smtp", "smtp/outbound", "store", "internal/crashpoint", "internal/dns", "internal/feedback", "internal/mail", "internal/mail/*", "internal/mtasts", "internal/netguard", "internal/work"},
+		pkg: "smtp/queue", imports: []string{"smtp", "smtp/outbound", "store", "internal/crashpoint", "internal/dns", "internal/dnsrec", "internal/feedback", "internal/mail", "internal/mail/*", "internal/mtasts", "internal/netguard", "internal/work"},
 		tests: []string{"internal/mailauth", "smtp/inbound"},
 	},
 	{pkg: "internal/webhook", imports: []string{"store", "internal/crashpoint", "internal/netguard", "internal/work"}},
@@ -121,7 +121,7 @@ var layers = []layer{
 	{pkg: "internal/dropin/*", imports: []string{"gen", "internal/dropin/vendorapi", "internal/httpapi", "internal/timeform"}},
 	{pkg: "internal/mcp", imports: []string{"gen", "internal/httpapi", "internal/ids", "internal/mail/plaintext"}, tests: []string{"store"}},
 	{
-		pkg: "internal/web", imports: []string{"gen", "store", "internal/approval", "internal/doctor", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/oauth", "internal/passhash", "internal/template", "internal/web/chart"},
+		pkg: "internal/web", imports: []string{"gen", "store", "internal/approval", "internal/dnsrec", "internal/doctor", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/oauth", "internal/passhash", "internal/template", "internal/web/chart"},
 		tests: []string{"handlers", "internal/mail", "internal/mailauth", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},
 	},
 	{

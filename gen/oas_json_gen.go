@@ -6292,12 +6292,20 @@ func (s *DnsRecord) encodeFields(e *jx.Encoder) {
 		e.Str(s.Status)
 	}
 	{
+		e.FieldStart("found")
+		e.ArrStart()
+		for _, elem := range s.Found {
+			e.Str(elem)
+		}
+		e.ArrEnd()
+	}
+	{
 		e.FieldStart("required")
 		e.Bool(s.Required)
 	}
 }
 
-var jsonFieldsNameOfDnsRecord = [8]string{
+var jsonFieldsNameOfDnsRecord = [9]string{
 	0: "record",
 	1: "type",
 	2: "name",
@@ -6305,7 +6313,8 @@ var jsonFieldsNameOfDnsRecord = [8]string{
 	4: "ttl",
 	5: "priority",
 	6: "status",
-	7: "required",
+	7: "found",
+	8: "required",
 }
 
 // Decode decodes DnsRecord from json.
@@ -6313,7 +6322,7 @@ func (s *DnsRecord) Decode(d *jx.Decoder) error {
 	if s == nil {
 		return errors.New("invalid: unable to decode DnsRecord to nil")
 	}
-	var requiredBitSet [1]uint8
+	var requiredBitSet [2]uint8
 
 	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
 		switch string(k) {
@@ -6399,8 +6408,28 @@ func (s *DnsRecord) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"status\"")
 			}
-		case "required":
+		case "found":
 			requiredBitSet[0] |= 1 << 7
+			if err := func() error {
+				s.Found = make([]string, 0)
+				if err := d.Arr(func(d *jx.Decoder) error {
+					var elem string
+					v, err := d.Str()
+					elem = string(v)
+					if err != nil {
+						return err
+					}
+					s.Found = append(s.Found, elem)
+					return nil
+				}); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"found\"")
+			}
+		case "required":
+			requiredBitSet[1] |= 1 << 0
 			if err := func() error {
 				v, err := d.Bool()
 				s.Required = bool(v)
@@ -6420,8 +6449,9 @@ func (s *DnsRecord) Decode(d *jx.Decoder) error {
 	}
 	// Validate required fields.
 	var failures []validate.FieldError
-	for i, mask := range [1]uint8{
+	for i, mask := range [2]uint8{
 		0b11111111,
+		0b00000001,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.

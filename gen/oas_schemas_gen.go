@@ -2909,6 +2909,8 @@ type DnsRecord struct {
 	Priority NilInt `json:"priority"`
 	// Whether the record was found.
 	Status string `json:"status"`
+	// What DNS has at this name instead of a missing record: at most 3 values, cut after 400 bytes.
+	Found []string `json:"found"`
 	// Whether the domain needs this record to be verified.
 	Required bool `json:"required"`
 }
@@ -2946,6 +2948,11 @@ func (s *DnsRecord) GetPriority() NilInt {
 // GetStatus returns the value of Status.
 func (s *DnsRecord) GetStatus() string {
 	return s.Status
+}
+
+// GetFound returns the value of Found.
+func (s *DnsRecord) GetFound() []string {
+	return s.Found
 }
 
 // GetRequired returns the value of Required.
@@ -2986,6 +2993,11 @@ func (s *DnsRecord) SetPriority(val NilInt) {
 // SetStatus sets the value of Status.
 func (s *DnsRecord) SetStatus(val string) {
 	s.Status = val
+}
+
+// SetFound sets the value of Found.
+func (s *DnsRecord) SetFound(val []string) {
+	s.Found = val
 }
 
 // SetRequired sets the value of Required.

@@ -84,6 +84,7 @@ func recordsToAPI(records []store.DomainRecord) []gen.DnsRecord {
 	for _, r := range records {
 		v := gen.DnsRecord{
 			Record: r.Kind, Type: r.Type, Name: r.Name, Value: r.Value, TTL: r.TTL, Status: string(r.Status), Required: r.Required,
+			Found:    append([]string{}, r.Found...),
 			Priority: gen.NilInt{Null: true},
 		}
 		if r.Priority != nil {

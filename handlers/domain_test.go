@@ -107,13 +107,14 @@ func eachDomain(t *testing.T, test func(t *testing.T, s *server, zone *dns)) {
 }
 
 type dnsRecord struct {
-	Record   string `json:"record"`
-	Type     string `json:"type"`
-	Name     string `json:"name"`
-	Value    string `json:"value"`
-	Priority *int   `json:"priority"`
-	Status   string `json:"status"`
-	Required bool   `json:"required"`
+	Record   string   `json:"record"`
+	Type     string   `json:"type"`
+	Name     string   `json:"name"`
+	Value    string   `json:"value"`
+	Priority *int     `json:"priority"`
+	Status   string   `json:"status"`
+	Found    []string `json:"found"`
+	Required bool     `json:"required"`
 }
 
 type domain struct {
@@ -184,12 +185,14 @@ func TestDomainIsVerifiedOnceItsRecordsArePublished(t *testing.T) {
 		zone.zones = smtptest.Zones{"mx.in.example.": smtptest.A("192.0.2.7"), "7.2.0.192.in-addr.arpa.": {PTR: []string{"mx.in.example."}}}
 		zone.Set(t, zone.zones)
 		verify().says(t, "sending_host", `{"name":"mx.in.example","status":"verified","addresses":[{"address":"192.0.2.7","ptr":"mx.in.example","status":"verified"}]}`)
+		zone.zones[made.Records[0].Name+"."] = smtptest.Zone{TXT: []string{"postroom-verification=another"}}
 		zone.publish(made, "DKIM")
-		if d := s.verify(t, made.ID); d.Status != "pending" || d.statuses()["DKIM"] != "verified" || d.statuses()["OWNERSHIP"] != "missing" {
-			t.Errorf("with the key alone: %+v", d)
+		if d := s.verify(t, made.ID); d.Status != "pending" || d.statuses()["DKIM"] != "verified" || d.statuses()["OWNERSHIP"] != "missing" || !slices.Equal(d.Records[0].Found, []string{"postroom-verification=another"}) {
+			t.Errorf("with the key and another token: %+v", d)
 		}
+		delete(zone.zones, made.Records[0].Name+".")
 		zone.publish(made, "OWNERSHIP")
-		if d := s.verify(t, made.ID); d.Status != "verified" || d.statuses()["SPF"] != "missing" {
+		if d := s.verify(t, made.ID); len(d.Records[0].Found) > 0 || d.Status != "verified" || d.statuses()["SPF"] != "missing" {
 			t.Errorf("with what is required: %+v", d)
 		}
 		zone.publish(made, "SPF", "RETURN_PATH", "DMARC", "MX")

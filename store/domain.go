@@ -31,7 +31,7 @@ type Domain struct {
 	Name         string                        `db:"domain"` // in A-labels, lower case
 	Token        string                        `db:"token"`  // in the record that shows whose it is
 	Status       DomainStatus                  `db:"status"`
-	Records      JSON[map[string]RecordStatus] `db:"records"` // as last looked up, by DomainRecord.key
+	Records      JSON[map[string]RecordLookup] `db:"records"` // as last looked up, by DomainRecord.key
 	PendingSince Time                          `db:"pending_since"`
 	DegradedAt   *Time                         `db:"degraded_at"` // since when a required record of a verified domain is missing
 	NextCheckAt  *Time                         `db:"next_check_at"`
@@ -169,7 +169,7 @@ func (s *Store) ReturnHost(ctx context.Context, accountID int64, name string) (s
 	}
 	host := "bounces." + name
 	for _, kind := range []string{"SPF", "RETURN_PATH"} {
-		if d.StatusOf(DomainRecord{Kind: kind, Name: host}) != RecordVerified {
+		if d.Lookup(DomainRecord{Kind: kind, Name: host}).Status != RecordVerified {
 			return "", err
 		}
 	}
@@ -193,18 +193,25 @@ const (
 	RecordMissing  RecordStatus = "missing"
 )
 
+// RecordLookup is the result of the last lookup of a record. Found has the values that DNS
+// has instead.
+type RecordLookup struct {
+	Status RecordStatus `json:"status"`
+	Found  []string     `json:"found"`
+}
+
 // DomainRecord is a DNS record of a domain. In the result of a lookup,
 // RecordPending means that DNS did not respond.
 type DomainRecord struct {
-	Kind     string       `json:"record"`
-	Type     string       `json:"type"`
-	Name     string       `json:"name"`
-	Value    string       `json:"value"`
-	TTL      int          `json:"ttl"`
-	Priority *int         `json:"priority"`
-	Status   RecordStatus `json:"status"`
-	Required bool         `json:"required"`
-	Selector string       `json:"-"` // of a DKIM key's
+	Kind     string `json:"record"`
+	Type     string `json:"type"`
+	Name     string `json:"name"`
+	Value    string `json:"value"`
+	TTL      int    `json:"ttl"`
+	Priority *int   `json:"priority"`
+	RecordLookup
+	Required bool   `json:"required"`
+	Selector string `json:"-"` // of a DKIM key's
 }
 
 func (r DomainRecord) key() string { return r.Kind + " " + r.Name }
@@ -220,12 +227,12 @@ type DomainEventData struct {
 	Degraded   []DomainRecord `json:"degraded_records"`
 }
 
-// StatusOf returns the result of the last lookup of r.
-func (d Domain) StatusOf(r DomainRecord) RecordStatus {
-	if status, ok := d.Records.V[r.key()]; ok {
-		return status
+// Lookup returns the result of the last lookup of r.
+func (d Domain) Lookup(r DomainRecord) RecordLookup {
+	if last, ok := d.Records.V[r.key()]; ok {
+		return last
 	}
-	return RecordPending
+	return RecordLookup{Status: RecordPending}
 }
 
 // ClaimDomains takes up to limit domains whose records are due to be looked up.
@@ -300,19 +307,19 @@ func (d *Domain) recordLookup(found []DomainRecord, taken, asked bool, now Time)
 	before := d.Records.V
 	d.Records.V = maps.Clone(before)
 	if d.Records.V == nil {
-		d.Records.V = map[string]RecordStatus{}
+		d.Records.V = map[string]RecordLookup{}
 	}
 	whole, gone := true, false
 	for _, r := range found {
 		if r.Status != RecordPending {
-			d.Records.V[r.key()] = r.Status
+			d.Records.V[r.key()] = r.RecordLookup
 		}
 		if !r.Required {
 			continue
 		}
 		whole = whole && r.Status == RecordVerified
 		gone = gone || r.Status == RecordMissing
-		if d.Status == DomainVerified && r.Status == RecordMissing && before[r.key()] == RecordVerified {
+		if d.Status == DomainVerified && r.Status == RecordMissing && before[r.key()].Status == RecordVerified {
 			lost = append(lost, r)
 		}
 	}
@@ -346,7 +353,7 @@ func (d *Domain) forget(needed []DomainRecord) {
 	for _, r := range needed {
 		keys[r.key()] = true
 	}
-	maps.DeleteFunc(d.Records.V, func(key string, _ RecordStatus) bool { return !keys[key] })
+	maps.DeleteFunc(d.Records.V, func(key string, _ RecordLookup) bool { return !keys[key] })
 }
 
 // nextCheck returns the time of the next lookup: daily for verified domains,
@@ -371,7 +378,7 @@ func (s *Store) domainEvent(ctx context.Context, tx *sqlx.Tx, d Domain, found, l
 	}
 	all := slices.Clone(found)
 	for i := range all {
-		all[i].Status = d.StatusOf(all[i])
+		all[i].RecordLookup = d.Lookup(all[i])
 	}
 	return s.insertEvents(ctx, tx, []newEvent{{notice: notice{account: d.AccountID, typ: EventDomainDegraded}, data: DomainEventData{
 		DomainID: d.ID, Domain: d.Name, Status: d.Status, CreatedAt: d.CreatedAt, VerifiedAt: d.VerifiedAt, Records: all, Degraded: lost,

@@ -56,15 +56,15 @@ func keysOf(generation string) []store.DKIMKey {
 // found, "m" missing and "?" not known. It changes d.
 func (d *domainOf) looks(owner string, asked bool, keys map[string]string) {
 	d.t.Helper()
-	status := map[string]store.RecordStatus{"v": store.RecordVerified, "m": store.RecordMissing, "?": store.RecordPending, "": store.RecordMissing}
+	last := map[string]store.RecordLookup{"v": {Status: store.RecordVerified}, "m": {Status: store.RecordMissing}, "?": {Status: store.RecordPending}, "": {Status: store.RecordMissing}}
 	found := []store.DomainRecord{
-		{Kind: "OWNERSHIP", Type: "TXT", Name: "_postroom.ann.example", Value: "token", Required: true, Status: status[owner]},
-		{Kind: "MX", Type: "MX", Name: "ann.example", Status: store.RecordMissing},
+		{Kind: "OWNERSHIP", Type: "TXT", Name: "_postroom.ann.example", Value: "token", Required: true, RecordLookup: last[owner]},
+		{Kind: "MX", Type: "MX", Name: "ann.example", RecordLookup: last["m"]},
 	}
 	required := true
 	for _, k := range d.Keys {
 		found = append(found, store.DomainRecord{
-			Kind: "DKIM", Type: "TXT", Name: k.Selector + "._domainkey.ann.example", Status: status[keys[k.Selector]], Selector: k.Selector, Required: required,
+			Kind: "DKIM", Type: "TXT", Name: k.Selector + "._domainkey.ann.example", RecordLookup: last[keys[k.Selector]], Selector: k.Selector, Required: required,
 		})
 		required = false
 	}
@@ -251,7 +251,7 @@ func TestDomainIsVerifiedForOneAccount(t *testing.T) {
 			}
 			claims = append(claims, made)
 		}
-		found := []store.DomainRecord{{Kind: "OWNERSHIP", Required: true, Status: store.RecordVerified}}
+		found := []store.DomainRecord{{Kind: "OWNERSHIP", Required: true, RecordLookup: store.RecordLookup{Status: store.RecordVerified}}}
 		var wg sync.WaitGroup
 		var verified atomic.Int64
 		for _, claim := range claims {

@@ -5,18 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/postroom/postroom/internal/cli"
+	"github.com/postroom/postroom/internal/dnsrec"
 	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/store"
 )
-
-// recordTTL is the TTL of the printed records in seconds.
-const recordTTL = 3600
 
 // domainCommand groups commands that call a server's API and those that use the
 // settings and the database of the installation.
@@ -86,10 +83,13 @@ func rotateKeys(w io.Writer, domain string, add func([]store.DKIMKey) error) err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, k := range keys {
-		r := queue.KeyRecord(k)
-		_, _ = fmt.Fprintf(t, "%s.\t%d\tIN\t%s\t%s\n", r.Name, recordTTL, r.Type, quoteTXT(r.Value)) // reported by Flush
+		printRecord(t, dnsrec.Key{Selector: k.Selector, Algorithm: k.Algorithm, Public: k.Public}.Record(domain))
 	}
 	return t.Flush()
+}
+
+func printRecord(t *tabwriter.Writer, r dnsrec.Record) {
+	_, _ = fmt.Fprintf(t, "%s.\t%d\tIN\t%s\t%s\n", r.Name, dnsrec.TTL, r.Type, r.ZoneValue()) // reported by Flush
 }
 
 // showDomain prints the DNS records of the mail domain: MX, DKIM (RFC 6376), SPF
@@ -104,27 +104,14 @@ func (c Config) showDomain(ctx context.Context, w io.Writer, s *store.Store) err
 	}
 	domain := string(c.MailDomain)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	line := func(name, kind, value string) {
-		_, _ = fmt.Fprintf(t, "%s.\t%d\tIN\t%s\t%s\n", name, recordTTL, kind, value) // reported by Flush
-	}
-	line(domain, "MX", fmt.Sprintf("10 %s.", c.Hostname))
+	printRecord(t, dnsrec.Record{Type: "MX", Name: domain, Value: string(c.Hostname), Priority: 10})
 	for _, k := range keys {
-		line(k.Name, k.Type, quoteTXT(k.Value))
+		printRecord(t, k)
 	}
 	if c.Relay != "" {
 		_, _ = fmt.Fprintln(t, "; Also add the hosts of the relay to the next line. Its operator knows them.") // as above
 	}
-	line(domain, "TXT", quoteTXT("v=spf1 mx -all"))
-	line("_dmarc."+domain, "TXT", quoteTXT("v=DMARC1; p=quarantine"))
+	printRecord(t, dnsrec.Record{Type: "TXT", Name: domain, Value: "v=spf1 mx -all"})
+	printRecord(t, dnsrec.Record{Type: "TXT", Name: "_dmarc." + domain, Value: "v=DMARC1; p=quarantine"})
 	return t.Flush()
-}
-
-// quoteTXT formats a TXT value for a zone file: quoted strings of at most 255
-// bytes.
-func quoteTXT(value string) string {
-	var parts []string
-	for _, p := range queue.SplitTXT(value) {
-		parts = append(parts, `"`+p+`"`)
-	}
-	return strings.Join(parts, " ")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,14 +12,10 @@ import (
 	"net/netip"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	prom "github.com/VictoriaMetrics/metrics"
 
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/httpserver"
@@ -27,35 +24,26 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// Metrics of a node. The counters start at 0 with the process; the queue metrics
-// cover all nodes.
-var (
-	metricReceived = prometheus.NewDesc("postroom_received_messages_total", "Messages received, without test mode.", nil, nil)
-	metricAccepted = prometheus.NewDesc("postroom_accepted_recipients_total", "Recipients of mail accepted for sending, without test mode.", nil, nil)
-	metricAttempts = prometheus.NewDesc("postroom_delivery_attempts_total", "Delivery attempts, by the resulting status of the recipient.", []string{"result"}, nil)
-	metricRequests = prometheus.NewDesc("postroom_http_requests_total", "Requests to the API, by response status.", []string{"code"}, nil)
-	metricDoubt    = prometheus.NewDesc("postroom_deliveries_in_doubt_total", "Messages passed to a server that did not reply. It may receive them twice.", nil, nil)
-	metricUnmet    = prometheus.NewDesc("postroom_mta_sts_unmet_total", "Servers that do not meet the MTA-STS policy of their domain, by policy mode.", []string{"mode"}, nil)
-	metricDue      = prometheus.NewDesc("postroom_queue_due_recipients", "Recipients that are due and not yet claimed, of all nodes.", nil, nil)
-	metricHeld     = prometheus.NewDesc("postroom_held", "Mail and webhooks held by a restore, of all nodes.", []string{"kind"}, nil)
-	metricPaused   = prometheus.NewDesc("postroom_paused", "1 while this node neither claims nor deletes, by reason.", []string{"reason"}, nil)
-	metricClock    = prometheus.NewDesc("postroom_clock_ahead_seconds", "How far the clock of this node is ahead of the clock of the database server.", nil, nil)
-	metricWaits    = prometheus.NewDesc("postroom_deletions_held", "1 while deletion waits for confirmation of the clock.", nil, nil)
-	metricAge      = prometheus.NewDesc("postroom_queue_age_seconds", "How long the oldest due recipient has been due.", nil, nil)
-)
-
-// metrics collects the metrics of a node. They contain no secrets, addresses or
-// message content.
-type metrics struct {
-	store *store.Store
-	queue func() queue.Tally
-
-	mu       sync.Mutex
-	requests map[int]int64 // by HTTP status
-
-	build                        prometheus.Gauge
-	took                         *prometheus.HistogramVec
-	stored, delivery, webhookLag prometheus.Histogram
+// metricHelp explains the metrics of a node. The counters start at 0 with the process;
+// the queue metrics cover all nodes.
+var metricHelp = map[string]string{
+	"received_messages_total":       "Messages received, without test mode.",
+	"accepted_recipients_total":     "Recipients of mail accepted for sending, without test mode.",
+	"delivery_attempts_total":       "Delivery attempts, by the resulting status of the recipient.",
+	"http_requests_total":           "Requests to the API, by response status.",
+	"deliveries_in_doubt_total":     "Messages passed to a server that did not reply. It may receive them twice.",
+	"mta_sts_unmet_total":           "Servers that do not meet the MTA-STS policy of their domain, by policy mode.",
+	"queue_due_recipients":          "Recipients that are due and not yet claimed, of all nodes.",
+	"queue_age_seconds":             "How long the oldest due recipient has been due.",
+	"held":                          "Mail and webhooks held by a restore, of all nodes.",
+	"paused":                        "1 while this node neither claims nor deletes, by reason.",
+	"clock_ahead_seconds":           "How far the clock of this node is ahead of the clock of the database server.",
+	"deletions_held":                "1 while deletion waits for confirmation of the clock.",
+	"build_info":                    "Always 1. The labels have the version of the program and of Go.",
+	"http_request_duration_seconds": "How long requests to the API took, by operation. Waits and streams last as long as the client waits.",
+	"receive_duration_seconds":      "Time from the last byte of a message until it is available in its inboxes.",
+	"delivery_duration_seconds":     "Time from the acceptance of a message until a recipient's server or inbox took it, also for scheduled emails.",
+	"webhook_lag_seconds":           "Time from an event until an endpoint took it.",
 }
 
 // Buckets of the histograms in seconds. Requests and receiving take milliseconds,
@@ -65,61 +53,53 @@ var (
 	slow  = []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 6 * 3600, 24 * 3600, 72 * 3600}
 )
 
+// metrics collects the metrics of a node. They contain no secrets, addresses or
+// message content.
+type metrics struct {
+	store *store.Store
+	queue func() queue.Tally
+
+	own                          *prom.Set // what this node counts by itself
+	stored, delivery, webhookLag *prom.PrometheusHistogram
+}
+
 func newMetrics() *metrics {
-	histogram := func(name, help string, buckets []float64) prometheus.HistogramOpts {
-		return prometheus.HistogramOpts{Name: "postroom_" + name, Help: help, Buckets: buckets}
+	own := prom.NewSet()
+	own.NewGauge(fmt.Sprintf("postroom_build_info{goversion=%q,version=%q}", runtime.Version(), programVersion()), nil).Set(1)
+	return &metrics{
+		own:        own,
+		stored:     own.NewPrometheusHistogramExt("postroom_receive_duration_seconds", quick),
+		delivery:   own.NewPrometheusHistogramExt("postroom_delivery_duration_seconds", slow),
+		webhookLag: own.NewPrometheusHistogramExt("postroom_webhook_lag_seconds", slow),
 	}
-	m := &metrics{
-		requests: map[int]int64{},
-		build: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "postroom_build_info", Help: "Always 1. The labels have the version of the program and of Go.",
-			ConstLabels: prometheus.Labels{"version": programVersion(), "goversion": runtime.Version()},
-		}),
-		took: prometheus.NewHistogramVec(histogram("http_request_duration_seconds",
-			"How long requests to the API took, by operation. Waits and streams last as long as the client waits.", quick), []string{"operation"}),
-		stored: prometheus.NewHistogram(histogram("receive_duration_seconds",
-			"Time from the last byte of a message until it is available in its inboxes.", quick)),
-		delivery: prometheus.NewHistogram(histogram("delivery_duration_seconds",
-			"Time from the acceptance of a message until a recipient's server or inbox took it, also for scheduled emails.", slow)),
-		webhookLag: prometheus.NewHistogram(histogram("webhook_lag_seconds", "Time from an event until an endpoint took it.", slow)),
-	}
-	m.build.Set(1)
-	return m
 }
 
 // responded counts a response of the API.
 func (m *metrics) responded(r httpapi.Response) {
-	m.mu.Lock()
-	m.requests[r.Status]++
-	m.mu.Unlock()
-	m.took.WithLabelValues(cmp.Or(r.Operation, "none")).Observe(r.Took.Seconds())
+	m.own.GetOrCreateCounter(fmt.Sprintf(`postroom_http_requests_total{code="%d"}`, r.Status)).Inc()
+	took := fmt.Sprintf("postroom_http_request_duration_seconds{operation=%q}", cmp.Or(r.Operation, "none"))
+	m.own.GetOrCreatePrometheusHistogramExt(took, quick).Update(r.Took.Seconds())
 }
 
 // received records how long a message took until it was available. The clocks of two
 // nodes may differ, so no duration is negative.
 func (m *metrics) received(_ []store.Message, took time.Duration) {
 	if took > 0 { // not mail of our own queue
-		m.stored.Observe(took.Seconds())
+		m.stored.Update(took.Seconds())
 	}
 }
 
 // attempted records the result of a delivery attempt.
 func (m *metrics) attempted(r queue.AttemptReport) {
 	if r.Status == store.RecipientDelivered {
-		m.delivery.Observe(max(0, r.Age.Seconds()))
+		m.delivery.Update(max(0, r.Age.Seconds()))
 	}
 }
 
 // posted records a request to a webhook endpoint.
 func (m *metrics) posted(r webhook.AttemptReport) {
 	if r.Taken {
-		m.webhookLag.Observe(max(0, r.Lag.Seconds()))
-	}
-}
-
-func (*metrics) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{metricReceived, metricAccepted, metricAttempts, metricRequests, metricDoubt, metricUnmet, metricDue, metricAge, metricHeld, metricPaused, metricClock, metricWaits} {
-		descs <- d
+		m.webhookLag.Update(max(0, r.Lag.Seconds()))
 	}
 }
 
@@ -127,57 +107,68 @@ func (*metrics) Describe(descs chan<- *prometheus.Desc) {
 // other metrics are still exported.
 const queueTimeout = 2 * time.Second
 
-func (m *metrics) Collect(out chan<- prometheus.Metric) {
-	counter := func(d *prometheus.Desc, n int64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
-	}
-	t := m.store.Totals()
-	counter(metricReceived, t.Received)
-	counter(metricAccepted, t.Accepted)
-	for status, n := range t.Attempts {
-		counter(metricAttempts, n, string(status))
-	}
-	met := m.queue()
-	counter(metricDoubt, met.InDoubt)
-	counter(metricUnmet, met.UnmetEnforced, "enforce")
-	counter(metricUnmet, met.UnmetTesting, "testing")
-	m.mu.Lock()
-	for status, n := range m.requests {
-		counter(metricRequests, n, strconv.Itoa(status))
-	}
-	m.mu.Unlock()
-	gauge := func(d *prometheus.Desc, is bool, labels ...string) {
+// read reads the metrics that others count: the store, the queue and the database.
+func (m *metrics) read(ctx context.Context) *prom.Set {
+	now := prom.NewSet()
+	counter := func(name string, n int64) { now.NewCounter("postroom_" + name).Set(uint64(max(0, n))) }
+	gauge := func(name string, v float64) { now.NewGauge("postroom_"+name, nil).Set(v) }
+	flag := func(name string, is bool) {
 		v := 0.0
 		if is {
 			v = 1
 		}
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+		gauge(name, v)
 	}
+	t := m.store.Totals()
+	counter("received_messages_total", t.Received)
+	counter("accepted_recipients_total", t.Accepted)
+	for status, n := range t.Attempts {
+		counter(fmt.Sprintf("delivery_attempts_total{result=%q}", status), n)
+	}
+	met := m.queue()
+	counter("deliveries_in_doubt_total", met.InDoubt)
+	counter(`mta_sts_unmet_total{mode="enforce"}`, met.UnmetEnforced)
+	counter(`mta_sts_unmet_total{mode="testing"}`, met.UnmetTesting)
 	paused := m.store.Paused()
 	for _, why := range []string{store.PausedClock, store.PausedSchema} {
-		gauge(metricPaused, slices.Contains(paused, why), why)
+		flag(fmt.Sprintf("paused{reason=%q}", why), slices.Contains(paused, why))
 	}
-	out <- prometheus.MustNewConstMetric(metricClock, prometheus.GaugeValue, m.store.ClockAhead().Seconds())
-	ctx, cancel := context.WithTimeout(context.Background(), queueTimeout)
+	gauge("clock_ahead_seconds", m.store.ClockAhead().Seconds())
+	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
 	defer cancel()
 	waits, err := m.store.DeletionsPaused(ctx)
 	if err != nil {
-		return
+		return now
 	}
-	gauge(metricWaits, waits != nil)
+	flag("deletions_held", waits != nil)
 	due, age, err := m.store.QueueLag(ctx)
 	if err != nil {
-		return
+		return now
 	}
-	out <- prometheus.MustNewConstMetric(metricDue, prometheus.GaugeValue, float64(due))
-	out <- prometheus.MustNewConstMetric(metricAge, prometheus.GaugeValue, age.Seconds())
+	gauge("queue_due_recipients", float64(due))
+	gauge("queue_age_seconds", age.Seconds())
 	held, err := m.store.Held(ctx)
 	if err != nil {
-		return
+		return now
 	}
-	out <- prometheus.MustNewConstMetric(metricHeld, prometheus.GaugeValue, float64(held.Recipients), "recipients")
-	out <- prometheus.MustNewConstMetric(metricHeld, prometheus.GaugeValue, float64(held.Scheduled), "scheduled")
-	out <- prometheus.MustNewConstMetric(metricHeld, prometheus.GaugeValue, float64(held.Deliveries), "webhooks")
+	gauge(`held{kind="recipients"}`, float64(held.Recipients))
+	gauge(`held{kind="scheduled"}`, float64(held.Scheduled))
+	gauge(`held{kind="webhooks"}`, float64(held.Deliveries))
+	return now
+}
+
+// ServeHTTP writes all metrics in the text format of Prometheus.
+func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var all bytes.Buffer
+	m.read(r.Context()).WritePrometheus(&all)
+	m.own.WritePrometheus(&all)
+	prom.WriteProcessMetrics(&all)
+	var help []string // the library writes these lines without a text
+	for name, text := range metricHelp {
+		help = append(help, "# HELP postroom_"+name+"\n", "# HELP postroom_"+name+" "+text+"\n")
+	}
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	_, _ = strings.NewReplacer(help...).WriteString(w, all.String()) // the client may be gone
 }
 
 // idleTimeout is how long a server for operators keeps an idle connection.
@@ -200,10 +191,9 @@ func serverPart(name string, l net.Listener, conns *httpserver.Conns, server *ht
 
 // metricsPart serves the metrics to Prometheus.
 func metricsPart(l net.Listener, conns *httpserver.Conns, m *metrics) part {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(m, m.build, m.took, m.stored, m.delivery, m.webhookLag, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	prom.ExposeMetadata(true)
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", m)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: idleTimeout}
 	return serverPart("metrics server", l, conns, server)
 }

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/foxcpp/go-mockdns"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/dnsrec"
@@ -80,8 +81,11 @@ func TestCheck(t *testing.T) {
 			r := record(t, tt.kind)
 			resolver := &mockdns.Resolver{Zones: map[string]mockdns.Zone{r.Name + ".": tt.zone}}
 			got := dnsrec.Check(t.Context(), resolver, []dnsrec.Record{r})
-			if diff := cmp.Diff([]dnsrec.Finding{tt.want}, got); diff != "" {
-				t.Error(diff)
+			if len(got) != 1 || got[0].Finding != tt.want {
+				t.Errorf("%+v, want %v", got, tt.want)
+			}
+			if has := len(tt.zone.TXT)+len(tt.zone.MX) > 0; (len(got[0].Has) > 0) != (has && tt.want == dnsrec.Missing) {
+				t.Errorf("DNS has %q", got[0].Has)
 			}
 		})
 	}
@@ -99,8 +103,8 @@ func TestDMARCOfAParentDomainCounts(t *testing.T) {
 	}
 	for name, want := range map[string]dnsrec.Finding{"_dmarc.ann.example.": dnsrec.Found, "_dmarc.example.": dnsrec.Missing} {
 		resolver := &mockdns.Resolver{Zones: map[string]mockdns.Zone{name: {TXT: []string{"v=DMARC1; p=none"}}}}
-		if got := dnsrec.Check(t.Context(), resolver, []dnsrec.Record{r}); got[0] != want {
-			t.Errorf("a policy at %s: %v", name, got[0])
+		if got := dnsrec.Check(t.Context(), resolver, []dnsrec.Record{r}); got[0].Finding != want {
+			t.Errorf("a policy at %s: %v", name, got[0].Finding)
 		}
 	}
 }
@@ -123,7 +127,7 @@ func TestCheckEnds(t *testing.T) { // A6
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		for i, f := range dnsrec.Check(t.Context(), silent{}, dnsrec.Records(ann)) {
-			if f != dnsrec.Unknown {
+			if f.Finding != dnsrec.Unknown {
 				t.Errorf("record %d is %v without a response", i, f)
 			}
 		}
@@ -145,5 +149,22 @@ func TestNamesLeaveRoomForSelectors(t *testing.T) {
 		if len(r.Name) > 253 {
 			t.Errorf("%s has %d characters", r.Name, len(r.Name))
 		}
+	}
+}
+
+// A string of a TXT record has at most 255 bytes, and values of strangers are cut.
+func TestLongValues(t *testing.T) {
+	t.Parallel()
+	r := dnsrec.Record{Type: "TXT", Name: "a.example", Value: strings.Repeat("k", 600)}
+	want := `a.example. 3600 IN TXT "` + r.Value[:255] + `" "` + r.Value[:255] + `" "` + r.Value[:90] + `"`
+	if got := r.ZoneLine(); got != want {
+		t.Error(got)
+	}
+	r.Kind = dnsrec.Ownership
+	many := slices.Repeat([]string{strings.Repeat("é", 1000)}, 9)
+	resolver := &mockdns.Resolver{Zones: map[string]mockdns.Zone{"a.example.": {TXT: many}}}
+	got := dnsrec.Check(t.Context(), resolver, []dnsrec.Record{r})[0]
+	if len(got.Has) != 3 || len(got.Has[0]) > 400 || !utf8.ValidString(got.Has[0]) {
+		t.Errorf("%d values, %q", len(got.Has), got.Has)
 	}
 }

@@ -7,6 +7,11 @@
 // at most Timeout.
 package dnsrec
 
+import (
+	"fmt"
+	"strings"
+)
+
 // TTL is the suggested time to live of records, in seconds.
 const TTL = 3600
 
@@ -31,6 +36,24 @@ type Record struct {
 	Value    string // TXT: the whole value; MX: the host
 	Priority int    // MX only
 	Required bool   // the domain is verified when all required records exist
+}
+
+// ZoneValue returns the value as a zone file has it: a TXT value as strings of at most 255
+// bytes, which readers concatenate (RFC 1035 section 3.3.14).
+func (r Record) ZoneValue() string {
+	if r.Type != "TXT" {
+		return fmt.Sprintf("%d %s.", r.Priority, r.Value)
+	}
+	value, parts := r.Value, []string(nil)
+	for len(value) > 255 {
+		parts, value = append(parts, value[:255]), value[255:]
+	}
+	return `"` + strings.Join(append(parts, value), `" "`) + `"`
+}
+
+// ZoneLine returns the record as a line of a zone file.
+func (r Record) ZoneLine() string {
+	return fmt.Sprintf("%s. %d IN %s %s", r.Name, TTL, r.Type, r.ZoneValue())
 }
 
 // Key is the public part of a DKIM key.

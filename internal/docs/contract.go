@@ -218,13 +218,10 @@ func (c *contract) resolve(s *schema) *schema {
 	return s
 }
 
-// firstExample returns the first example with a value, indented, or "".
-func (c *contract) firstExample(examples ordered[*example], last bool) string {
-	names := slices.Clone(examples.names)
-	if last {
-		slices.Reverse(names)
-	}
-	for _, name := range names {
+// firstExample returns the first example with a value, indented, or "". The contract has the
+// smallest one first.
+func (c *contract) firstExample(examples ordered[*example]) string {
+	for _, name := range examples.names {
 		e := examples.values[name]
 		if e.Ref != "" {
 			e = c.Components.Examples[lastPart(e.Ref)]

@@ -199,7 +199,7 @@ type view struct {
 	Groups                   []openGroup
 	Body                     template.HTML
 	Samples                  []sample
-	Found                    []*page
+	Found                    []hit
 	Next                     *page
 	Static                   bool
 }

@@ -290,6 +290,36 @@ func TestSearchFindsPages(t *testing.T) {
 			t.Errorf("a search for %q does not show %s", query, want)
 		}
 	}
+	for query, want := range map[string]string{
+		"webhook signature": "guides/webhooks", "rate limit": "guides/limits", "create inbox": "api/createInbox",
+	} {
+		_, body := get(t, base+"/docs/search?q="+url.QueryEscape(query), "identity", "")
+		_, first, _ := strings.Cut(body, `<ul class="found"><li><a href="../docs/`)
+		if at, _, _ := strings.Cut(first, `"`); at != want {
+			t.Errorf("a search for %q shows %s first", query, at)
+		}
+		if first, _, _ = strings.Cut(first, "</li>"); !strings.Contains(first, "<mark>") {
+			t.Errorf("a search for %q marks nothing: %s", query, first)
+		}
+	}
+	if _, body := get(t, base+"/docs/search?q=%3Cbr", "identity", ""); strings.Contains(body, "<mark><") {
+		t.Error("a line of a page is not escaped")
+	}
+}
+
+// TestOperationsFoldWhatIsInside checks that a page shows the fields of a body at first, and
+// folds those of the objects in it.
+func TestOperationsFoldWhatIsInside(t *testing.T) {
+	t.Parallel()
+	_, base := serve(t)
+	_, body := get(t, base+"/docs/api/sendMessage", "identity", "")
+	before, inside, _ := strings.Cut(body, "<details><summary>Fields of the objects in it</summary>")
+	if !strings.Contains(before, "<code>to</code>") || strings.Contains(before, "<code>to.email</code>") || !strings.Contains(inside, "<code>to.email</code>") {
+		t.Error("the fields of the objects in the body are not folded")
+	}
+	if _, text := get(t, base+"/docs/api/sendMessage.md", "identity", ""); !strings.Contains(text, "Fields of the objects in it\n\n| Field") || strings.Contains(text, "X-Order") {
+		t.Error("the Markdown lacks the fields of the objects, or has the largest example")
+	}
 }
 
 // TestSiteIsComplete follows the links of the static site.

@@ -41,7 +41,7 @@ func (c *contract) describe(op *operation) string {
 				heading += " (optional)"
 			}
 			table(&b, heading, c.fields(m.Schema, "", maxDepth, nil))
-			if text := c.firstExample(m.Examples, true); text != "" && op.path[0] != '/' {
+			if text := c.firstExample(m.Examples); text != "" && op.path[0] != '/' {
 				fmt.Fprintf(&b, "```json\n%s\n```\n\n", text)
 			}
 		}
@@ -60,7 +60,7 @@ func (c *contract) describe(op *operation) string {
 				continue
 			}
 			table(&b, "", c.fields(m.Schema, "", maxDepth, nil))
-			if text := c.firstExample(m.Examples, false); text != "" {
+			if text := c.firstExample(m.Examples); text != "" {
 				fmt.Fprintf(&b, "```json\n%s\n```\n\n", text)
 			}
 		}
@@ -75,12 +75,29 @@ type field struct {
 	notes                   string
 }
 
+// insideHeading is the line between the fields of a body and those of the objects in it, which pages
+// fold.
+const insideHeading = "Fields of the objects in it"
+
 func table(b *strings.Builder, heading string, rows []field) {
-	if heading != "" && len(rows) > 0 {
-		b.WriteString(heading + "\n\n")
+	var top, inner []field
+	for _, f := range rows {
+		if strings.ContainsAny(strings.TrimPrefix(f.name, "[]."), ".[") {
+			inner = append(inner, f)
+		} else {
+			top = append(top, f)
+		}
 	}
+	tableOf(b, heading, top)
+	tableOf(b, insideHeading, inner)
+}
+
+func tableOf(b *strings.Builder, heading string, rows []field) {
 	if len(rows) == 0 {
 		return
+	}
+	if heading != "" {
+		b.WriteString(heading + "\n\n")
 	}
 	b.WriteString("| Field | Type | Meaning |\n| --- | --- | --- |\n")
 	for _, f := range rows {
@@ -216,7 +233,7 @@ func (c *contract) samples(op *operation) []sample {
 	}
 	if op.RequestBody != nil {
 		m := op.RequestBody.Content.values["application/json"]
-		call.body, call.schema = c.firstExample(m.Examples, true), m.Schema
+		call.body, call.schema = c.firstExample(m.Examples), m.Schema
 	}
 	all := []sample{{"curl", "bash", call.curl()}}
 	for status, r := range op.Responses.values {

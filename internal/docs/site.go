@@ -2,14 +2,17 @@ package docs
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"html/template"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -47,6 +50,7 @@ type page struct {
 	Samples     []sample
 	group       string
 	lower       string // its text in lower case, for the search
+	headings    string // in lower case
 }
 
 // site is all pages.
@@ -110,6 +114,11 @@ func (s *site) addGuide(group, name string) error {
 func (s *site) add(name string, api bool, p *page) {
 	s.pages[p.Path] = p
 	p.group, p.lower = name, strings.ToLower(p.Title+"\n"+p.Path+"\n"+p.Markdown)
+	for line := range strings.Lines(p.lower) {
+		if strings.HasPrefix(line, "#") {
+			p.headings += line
+		}
+	}
 	if name == "" {
 		return
 	}
@@ -191,35 +200,99 @@ func (s *site) html(markdown string) (template.HTML, error) {
 	if err := s.markdown.Convert([]byte(markdown), &out, ids); err != nil {
 		return "", err
 	}
-	return template.HTML(out.String()), nil //nolint:gosec // our own texts, without raw HTML
+	folded := inner.ReplaceAllString(out.String(), "<details><summary>"+insideHeading+"</summary>\n$1</details>")
+	return template.HTML(folded), nil //nolint:gosec // our own texts, without raw HTML
 }
 
-// maxFound is how many pages a search shows.
-const maxFound = 30
+// inner is the table of the fields of objects in a rendered page.
+var inner = regexp.MustCompile(`(?s)<p>` + insideHeading + `</p>\n(<table>.*?</table>)`)
 
-// search returns the pages that have all words of a query, those with the words in the
-// title first.
-func (s *site) search(query string) (found []*page) {
+// maxFound is how many pages a search shows, and maxLine is the length of the line of each.
+const maxFound, maxLine = 20, 160
+
+// hit is a page that a search found, and its line that has most of the words.
+type hit struct {
+	*page
+	Line  template.HTML
+	score int
+}
+
+// search returns the pages that have all words of a query, the most relevant ones first.
+func (s *site) search(query string) (found []hit) {
 	words := strings.Fields(strings.ToLower(query[:min(len(query), 200)]))
 	if len(words) == 0 {
 		return nil
 	}
-	has := func(text string) bool {
-		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
-	}
-	var rest []*page
 	for _, g := range s.groups {
 		for _, p := range g.Pages {
-			switch {
-			case has(strings.ToLower(p.Title + " " + p.Path)):
-				found = append(found, p)
-			case has(p.lower):
-				rest = append(rest, p)
+			if score := p.score(words, g.API); score > 0 {
+				found = append(found, hit{page: p, score: score})
 			}
 		}
 	}
-	found = append(found, rest...)
-	return found[:min(len(found), maxFound)]
+	slices.SortStableFunc(found, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
+	found = found[:min(len(found), maxFound)]
+	for i := range found {
+		found[i].Line = found[i].line(words)
+	}
+	return found
+}
+
+// score says how relevant a page is: words in its title count most, then those in headings,
+// then how often they occur. It is 0 if one of the words is missing.
+func (p *page) score(words []string, api bool) (score int) {
+	title := strings.ToLower(p.Title + " " + p.Path)
+	for _, w := range words {
+		n := strings.Count(p.lower, w)
+		if n == 0 {
+			return 0
+		}
+		score += min(n, 5) + 5*min(2, strings.Count(p.headings, w))
+		if strings.Contains(title, w) {
+			score += 20
+		}
+	}
+	if strings.Contains(p.lower, strings.Join(words, " ")) {
+		score += 10
+	}
+	if !api { // guides explain what operations refer to
+		score += 5
+	}
+	return score
+}
+
+// markup are the characters of Markdown that a search does not show.
+var markup = strings.NewReplacer("|", " ", "`", "", "*", "", "#", "")
+
+// line returns the line of the page with most of the words, which are marked in it.
+func (p *page) line(words []string) template.HTML {
+	best, most := "", 0
+	for line := range strings.Lines(p.Markdown) {
+		n, low := 0, strings.ToLower(line)
+		for _, w := range words {
+			if strings.Contains(low, w) {
+				n++
+			}
+		}
+		if n > most && !strings.HasPrefix(line, "# ") {
+			best, most = line, n
+		}
+	}
+	var quoted []string
+	for _, w := range words {
+		quoted = append(quoted, regexp.QuoteMeta(w))
+	}
+	marks := regexp.MustCompile("(?i)" + strings.Join(quoted, "|"))
+	text := []rune(oneLine(markup.Replace(best)))
+	if len(text) > maxLine {
+		at := 0
+		if first := marks.FindStringIndex(string(text)); first != nil {
+			at = max(0, min(utf8.RuneCountInString(string(text)[:first[0]])-maxLine/2, len(text)-maxLine))
+		}
+		text = text[at : at+maxLine]
+	}
+	marked := template.HTMLEscapeString(marks.ReplaceAllString(string(text), "\x02$0\x03"))
+	return template.HTML(strings.NewReplacer("\x02", "<mark>", "\x03", "</mark>").Replace(marked)) //nolint:gosec // escaped
 }
 
 // overview is llms.txt: what a language model reads before it calls the API.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/netip"
 	"strings"
 
@@ -15,40 +14,6 @@ import (
 	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/store"
 )
-
-// saw describes the records that DNS has instead of rec.
-func (v *visit) saw(ctx context.Context, rec dnsrec.Record) string {
-	var found []string
-	var err error
-	if rec.Type == "MX" {
-		var hosts []*net.MX
-		hosts, err = v.cfg.Resolver.LookupMX(ctx, rec.Name+".")
-		for _, h := range hosts {
-			found = append(found, fmt.Sprintf("%d %s", h.Pref, h.Host))
-		}
-	} else {
-		found, err = v.cfg.Resolver.LookupTXT(ctx, rec.Name+".")
-	}
-	switch {
-	case len(found) > 0:
-		return fmt.Sprintf("%.400q", found[:min(len(found), 3)])
-	case err != nil:
-		return err.Error()
-	}
-	return "nothing"
-}
-
-func zoneLine(rec dnsrec.Record) string {
-	value := fmt.Sprintf("%d %s.", rec.Priority, rec.Value)
-	if rec.Type == "TXT" {
-		var parts []string
-		for _, p := range queue.SplitTXT(rec.Value) {
-			parts = append(parts, `"`+p+`"`)
-		}
-		value = strings.Join(parts, " ")
-	}
-	return fmt.Sprintf("%s. %d IN %s %s", rec.Name, dnsrec.TTL, rec.Type, value)
-}
 
 // wanted is an expected record, and the consequence if it is missing.
 type wanted struct {
@@ -60,18 +25,29 @@ type wanted struct {
 func (v *visit) look(ctx context.Context, domain string, records []wanted) []Result {
 	return concurrently(records, func(w wanted) []Result {
 		var res Result
-		switch dnsrec.Check(ctx, v.cfg.Resolver, []dnsrec.Record{w.Record})[0] {
+		switch found := dnsrec.Check(ctx, v.cfg.Resolver, []dnsrec.Record{w.Record})[0]; found.Finding {
 		case dnsrec.Found:
 			res = ok("%s %s found", w.Name, w.Type)
 		case dnsrec.Missing:
-			res = Result{Status: w.missing, Saw: fmt.Sprintf("%s %s is missing: %s. DNS has %s", w.Name, w.Type, w.why, v.saw(ctx, w.Record))}.
-				advise("publish: %s", zoneLine(w.Record))
+			res = Result{Status: w.missing, Saw: fmt.Sprintf("%s %s is missing: %s. DNS has %s", w.Name, w.Type, w.why, saw(found))}.
+				advise("publish: %s", w.ZoneLine())
 		case dnsrec.Unknown:
-			res = warn("DNS lookup failed for %s %s: %s", w.Name, w.Type, v.saw(ctx, w.Record)).
+			res = warn("DNS lookup failed for %s %s: %s", w.Name, w.Type, saw(found)).
 				advise("retry in a few minutes; if it persists, check the name servers of the domain and POSTROOM_RESOLVER")
 		}
 		return one(res.about(strings.ToLower(string(w.Kind)), domain))
 	})
+}
+
+// saw describes what DNS has instead of a record.
+func saw(r dnsrec.Result) string {
+	switch {
+	case len(r.Has) > 0:
+		return fmt.Sprintf("%q", r.Has)
+	case r.Err != nil:
+		return r.Err.Error()
+	}
+	return "nothing"
 }
 
 // mailDomain checks the records of the installation's mail domain.
@@ -167,7 +143,7 @@ func (v *visit) accountDomain(ctx context.Context, s *store.Store, d store.Domai
 // domain (RFC 7208).
 func (v *visit) spf(ctx context.Context) (out []Result) {
 	domain := v.cfg.MailDomain
-	publish := zoneLine(dnsrec.Record{Type: "TXT", Name: domain, Value: "v=spf1 mx -all"})
+	publish := dnsrec.Record{Type: "TXT", Name: domain, Value: "v=spf1 mx -all"}.ZoneLine()
 	if !IsLocal(domain) {
 		for _, a := range v.addresses() {
 			out = append(out, spfResult(mailauth.CheckHost(ctx, v.cfg.Resolver, a, v.cfg.Hostname, "postmaster@"+domain), a, publish))

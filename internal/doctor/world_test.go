@@ -152,7 +152,8 @@ func (w *world) accountDomain(t *testing.T, name string) store.Domain {
 		}
 		w.zones[r.Name+"."] = zone
 		found = append(found, store.DomainRecord{
-			Kind: string(r.Kind), Type: r.Type, Name: r.Name, Value: r.Value, Status: store.RecordVerified, Required: r.Required,
+			Kind: string(r.Kind), Type: r.Type, Name: r.Name, Value: r.Value, Required: r.Required,
+			RecordLookup: store.RecordLookup{Status: store.RecordVerified},
 		})
 	}
 	if d, err = w.store.RecordCheck(t.Context(), d, found, true); err != nil || d.Status != store.DomainVerified {

@@ -114,7 +114,7 @@ func (s *Domains) records(d store.Domain) ([]store.DomainRecord, []dnsrec.Record
 		if r.Type == "MX" {
 			out[i].Priority = &published[i].Priority
 		}
-		out[i].Status = d.StatusOf(out[i])
+		out[i].RecordLookup = d.Lookup(out[i])
 	}
 	return out, published
 }
@@ -148,7 +148,7 @@ func (s *Domains) Host(ctx context.Context) *dnsrec.Host {
 func (s *Domains) Check(ctx context.Context, d store.Domain, asked bool) (store.Domain, error) {
 	records, published := s.records(d)
 	for i, f := range dnsrec.Check(ctx, s.cfg.Resolver, published) {
-		records[i].Status = StatusOf(f)
+		records[i].RecordLookup = store.RecordLookup{Status: StatusOf(f.Finding), Found: f.Has}
 	}
 	if err := ctx.Err(); err != nil { // then the DNS was not to blame
 		return store.Domain{}, err

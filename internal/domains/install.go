@@ -27,7 +27,7 @@ func (s *Domains) CheckInstall(ctx context.Context) error {
 	}
 	found := map[string]bool{}
 	for i, f := range dnsrec.Check(ctx, s.cfg.Resolver, records) {
-		if f == dnsrec.Found {
+		if f.Finding == dnsrec.Found {
 			found[waiting[i]] = true
 			s.cfg.Log.InfoContext(ctx, "a new signing key is published", "domain", domain, "selector", waiting[i])
 		}

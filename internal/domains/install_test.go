@@ -8,6 +8,7 @@ import (
 	"github.com/foxcpp/go-mockdns"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/postroom/postroom/internal/dnsrec"
 	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/store"
 )
@@ -58,7 +59,7 @@ func TestKeysOfTheInstallChange(t *testing.T) {
 		look("nothing is published", "oldR oldE", all)
 		w.dns.Zones = map[string]mockdns.Zone{}
 		for _, k := range made {
-			r := queue.KeyRecord(k)
+			r := dnsrec.Key{Selector: k.Selector, Algorithm: k.Algorithm, Public: k.Public}.Record(k.Domain)
 			w.dns.Zones[r.Name+"."] = mockdns.Zone{TXT: []string{r.Value}}
 		}
 		look("both are published", "newR newE", all)

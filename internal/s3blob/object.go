@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/minio/minio-go/v7"
+	"net/http"
 
 	"github.com/postroom/postroom/store"
 )
@@ -33,18 +32,12 @@ type object struct {
 // get requests the object from an offset on and returns the size of the
 // response.
 func (o *object) get(from int64) (int64, error) {
-	var opts minio.GetObjectOptions
-	if from > 0 {
-		if err := opts.SetRange(from, 0); err != nil {
-			return 0, fault(err)
-		}
-	}
-	body, info, _, err := o.blobs.server.GetObject(o.ctx, o.blobs.cfg.Bucket, o.name, opts)
+	res, err := o.blobs.do(o.ctx, request{method: http.MethodGet, object: o.name, from: from})
 	if err != nil {
-		return 0, fault(err)
+		return 0, err
 	}
-	o.body, o.at = body, from
-	return info.Size, nil
+	o.body, o.at = res.Body, from
+	return res.ContentLength, nil
 }
 
 // Seek implements io.Seeker.

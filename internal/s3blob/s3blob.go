@@ -19,8 +19,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/minio/minio-go/v7"
-	"github.com/minio/minio-go/v7/pkg/credentials"
+	"github.com/minio/minio-go/v7/pkg/signer"
 
 	"github.com/postroom/postroom/store"
 )
@@ -32,17 +31,13 @@ const (
 	responseTimeout = 30 * time.Second
 	// deleteTimeout limits one deletion.
 	deleteTimeout = 30 * time.Second
-	// tries is the number of attempts for a request with transient failures.
-	tries = 3
 )
 
 // Blobs stores blobs in a bucket. It implements store.Blobs, store.BlobLinker
 // and store.BlobRestorer.
 type Blobs struct {
-	cfg    Config
-	server minio.Core
-	links  *minio.Client // only signs links; nil without Config.Links
-	conns  *http.Transport
+	cfg   Config
+	conns *http.Transport
 }
 
 var (
@@ -56,43 +51,17 @@ func Open(ctx context.Context, cfg Config) (*Blobs, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	conns, err := minio.DefaultTransport(cfg.Endpoint.Scheme == "https")
-	if err != nil {
-		return nil, fmt.Errorf("reach %s: %w", cfg.Endpoint, err)
-	}
-	conns.ResponseHeaderTimeout = responseTimeout
-	server, err := newClient(cfg, cfg.Endpoint, conns)
-	if err != nil {
-		return nil, err
-	}
-	b := &Blobs{cfg: cfg, server: minio.Core{Client: server}, conns: conns}
-	if cfg.Links != nil {
-		if b.links, err = newClient(cfg, cfg.Links, conns); err != nil {
-			return nil, err
-		}
-	}
+	b := &Blobs{cfg: cfg, conns: newTransport()}
 	ctx, cancel := context.WithTimeout(ctx, responseTimeout)
 	defer cancel()
-	there, err := server.BucketExists(ctx, cfg.Bucket)
+	err := b.done(ctx, request{method: http.MethodHead})
 	switch {
-	case err != nil:
-		return nil, fmt.Errorf("bucket %s at %s: %w", cfg.Bucket, cfg.Endpoint, fault(err))
-	case !there:
+	case errors.Is(err, store.ErrNotFound):
 		return nil, fmt.Errorf("bucket %s not found at %s", cfg.Bucket, cfg.Endpoint)
+	case err != nil:
+		return nil, fmt.Errorf("bucket %s at %s: %w", cfg.Bucket, cfg.Endpoint, err)
 	}
 	return b, nil
-}
-
-func newClient(cfg Config, at *url.URL, conns *http.Transport) (*minio.Client, error) {
-	c := cfg.Credentials
-	client, err := minio.New(at.Host, &minio.Options{
-		Creds:  credentials.NewStaticV4(c.AccessKey, c.SecretKey, c.SessionToken),
-		Secure: at.Scheme == "https", Transport: conns, Region: cfg.Region, MaxRetries: tries,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("use %s: %w", at, err)
-	}
-	return client, nil
 }
 
 // object returns the object name of a blob.
@@ -111,14 +80,7 @@ func (b *Blobs) Put(ctx context.Context, r io.Reader, size int64) (string, error
 func (b *Blobs) Restore(ctx context.Context, key string, r io.Reader, size int64) error {
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
-	sent, err := b.server.Client.PutObject(ctx, b.cfg.Bucket, b.object(key), r, size, minio.PutObjectOptions{DisableMultipart: true})
-	if err != nil {
-		return fault(err)
-	}
-	if sent.Size != size {
-		return fault(fmt.Errorf("%d bytes stored instead of %d: %w", sent.Size, size, io.ErrUnexpectedEOF))
-	}
-	return nil
+	return b.done(ctx, request{method: http.MethodPut, object: b.object(key), body: r, size: size})
 }
 
 // Open requests the object at once, so that a missing object is an error.
@@ -136,8 +98,8 @@ func (b *Blobs) Open(ctx context.Context, key string) (io.ReadSeekCloser, error)
 func (b *Blobs) Delete(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, deleteTimeout)
 	defer cancel()
-	err := b.server.RemoveObject(ctx, b.cfg.Bucket, b.object(key), minio.RemoveObjectOptions{})
-	if err = fault(err); errors.Is(err, store.ErrNotFound) {
+	err := b.done(ctx, request{method: http.MethodDelete, object: b.object(key)})
+	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
 	return err
@@ -150,26 +112,32 @@ func (b *Blobs) Each(ctx context.Context, before time.Time, f func(key string) e
 	if prefix != "" {
 		prefix += "/"
 	}
-	opts := minio.ListObjectsOptions{Prefix: prefix, Recursive: true}
-	for o := range b.server.ListObjectsIter(ctx, b.cfg.Bucket, opts) {
-		if o.Err != nil {
-			return fault(o.Err)
-		}
-		key := strings.TrimPrefix(o.Key, prefix)
-		if !store.IsBlobKey(key) || !o.LastModified.Before(before) {
-			continue
-		}
-		if err := f(key); err != nil {
+	query := url.Values{"list-type": {"2"}, "encoding-type": {"url"}, "prefix": {prefix}}
+	for {
+		var page objects
+		if err := b.list(ctx, query, &page); err != nil {
 			return err
 		}
+		for _, o := range page.Contents {
+			key := strings.TrimPrefix(o.Key, prefix)
+			if !store.IsBlobKey(key) || !o.LastModified.Before(before) {
+				continue
+			}
+			if err := f(key); err != nil {
+				return err
+			}
+		}
+		if page.Next == "" {
+			return ctx.Err()
+		}
+		query.Set("continuation-token", page.Next)
 	}
-	return ctx.Err()
 }
 
 // Link returns a signed URL of the object, valid for ttl. Browsers save it as
 // a file, whatever its media type.
 func (b *Blobs) Link(ctx context.Context, key, name string, ttl time.Duration) (string, error) {
-	if b.links == nil {
+	if b.cfg.Links == nil {
 		return "", nil
 	}
 	headers := url.Values{
@@ -177,30 +145,16 @@ func (b *Blobs) Link(ctx context.Context, key, name string, ttl time.Duration) (
 		"response-content-type":        {"application/octet-stream"},
 		"response-cache-control":       {"private, no-store"},
 	}
-	u, err := b.links.PresignedGetObject(ctx, b.cfg.Bucket, b.object(key), ttl, headers)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url(b.cfg.Links, b.object(key), headers), nil)
 	if err != nil {
-		return "", fmt.Errorf("sign a link: %w", fault(err))
+		return "", fmt.Errorf("sign a link: %w", err)
 	}
-	return u.String(), nil
+	c := b.cfg.Credentials
+	return signer.PreSignV4(*req, c.AccessKey, c.SecretKey, c.SessionToken, b.cfg.Region, int64(ttl.Seconds())).URL.String(), nil
 }
 
 // Close closes idle connections.
 func (b *Blobs) Close() error {
 	b.conns.CloseIdleConnections()
 	return nil
-}
-
-// fault wraps an error of the storage in an error of package store.
-func fault(err error) error {
-	if err == nil {
-		return nil
-	}
-	kind := store.ErrUnavailable
-	switch response := minio.ToErrorResponse(err); {
-	case response.Code == minio.NoSuchKey || response.StatusCode == http.StatusNotFound && response.Code == "NotFound":
-		kind = store.ErrNotFound
-	case response.StatusCode == http.StatusInsufficientStorage || strings.Contains(response.Code, "Quota") || strings.Contains(response.Code, "StorageFull"):
-		kind = store.ErrFull
-	}
-	return fmt.Errorf("blob storage: %w: %w", kind, err)
 }

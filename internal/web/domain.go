@@ -1,12 +1,14 @@
 package web
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
+	"golang.org/x/net/publicsuffix"
+
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/dnsrec"
 )
 
 func (d *Dashboard) listDomains(p *page) error {
@@ -19,7 +21,9 @@ func (d *Dashboard) listDomains(p *page) error {
 
 func (d *Dashboard) createDomain(p *page) error {
 	name := strings.ToLower(p.field("domain"))
-	name = strings.TrimPrefix(strings.TrimPrefix(name, "https://"), "http://")
+	if _, url, is := strings.Cut(name, "://"); is { // the address of the website, copied from a browser
+		name = strings.TrimPrefix(url, "www.")
+	}
 	name, _, _ = strings.Cut(name, "/")
 	made, err := d.api.CreateDomain(p.ctx(), &gen.DomainCreate{Domain: name}, gen.CreateDomainParams{})
 	if err != nil {
@@ -47,14 +51,17 @@ func recordsFor(v *gen.Domain, receiving bool) []gen.DnsRecord {
 
 // zoneLine returns a record as a line of a zone file.
 func zoneLine(r gen.DnsRecord) string {
-	value := r.Value
-	switch {
-	case r.Type == "TXT":
-		value = strconv.Quote(value)
-	case !r.Priority.Null:
-		value = fmt.Sprintf("%d %s.", r.Priority.Value, strings.TrimSuffix(value, "."))
+	return dnsrec.Record{Type: r.Type, Name: r.Name, Value: r.Value, Priority: r.Priority.Value}.ZoneLine()
+}
+
+// zoneName returns the name of a record as most DNS providers want it: without the domain
+// that the provider manages, or "@" for that domain itself.
+func zoneName(name string) string {
+	zone, err := publicsuffix.EffectiveTLDPlusOne(name)
+	if err != nil {
+		return name
 	}
-	return fmt.Sprintf("%s. %d IN %s %s", strings.TrimSuffix(r.Name, "."), r.TTL, r.Type, value)
+	return cmp.Or(strings.TrimSuffix(strings.TrimSuffix(name, zone), "."), "@")
 }
 
 // recordUses describes the purpose of each kind of record.

@@ -3,6 +3,7 @@ package web
 import (
 	_ "embed" // the shapes of icons
 	"html/template"
+	"slices"
 	"strings"
 
 	"github.com/postroom/postroom/store"
@@ -38,14 +39,14 @@ var subPages = []navItem{
 func navigationOf(role store.Role) []navGroup {
 	groups := make([]navGroup, len(navigation))
 	for i, g := range navigation {
-		groups[i].Title = g.Title
-		for _, item := range g.Items {
-			if item.Least == "" || role.Includes(item.Least) {
-				groups[i].Items = append(groups[i].Items, item)
-			}
-		}
+		groups[i] = navGroup{g.Title, visible(g.Items, role)}
 	}
 	return groups
+}
+
+// visible returns the pages that users with this role see.
+func visible(pages []navItem, role store.Role) []navItem {
+	return slices.DeleteFunc(slices.Clone(pages), func(i navItem) bool { return i.Least != "" && !role.Includes(i.Least) })
 }
 
 // approvalsPath is the page whose menu item shows the number of waiting drafts.

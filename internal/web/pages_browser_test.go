@@ -13,6 +13,7 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/web"
+	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store/storetest"
 )
 
@@ -292,8 +293,11 @@ func TestPagesWithoutScript(t *testing.T) {
 	}
 	v.get(to).want(t, http.StatusOK).has(t, "corner-shop.example added")
 	v.get(to).has(t, "Missing:")
+	s.dns.Set(t, smtptest.Zones{"_postroom.corner-shop.example.": {TXT: []string{"postroom-verification=<another>"}}})
 	v.post(to+"/verify", nil).want(t, http.StatusSeeOther)
-	v.get(to).has(t, "Not verified yet")
+	v.get(to).has(t, "Not verified yet", "DNS has <code>postroom-verification=&lt;another&gt;</code>", "want only <code>_postroom</code>", "want only <code>@</code>")
+	v.post("/domains", []string{"domain", "https://www.Bakery.example/about"}).want(t, http.StatusSeeOther)
+	v.get("/domains").has(t, ">bakery.example</a>")
 	v.post("/domains", []string{"domain", "corner-shop.example"}).want(t, http.StatusConflict).has(t, "domain-fault")
 	v.get("/domains/dom_nothing").want(t, http.StatusNotFound).has(t, "Page not found")
 	v.post("/domains/dom_nothing/delete", nil).want(t, http.StatusSeeOther)

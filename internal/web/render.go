@@ -59,6 +59,7 @@ func (d *Dashboard) functions() template.FuncMap {
 		"means":        func(name string) string { return meanings[name] },
 		"ended":        ended,
 		"zoneLine":     zoneLine,
+		"zoneName":     zoneName,
 		"recordUse":    func(record string) string { return recordUses[record] },
 		"words":        func(s string) string { return strings.ReplaceAll(s, "_", " ") },
 		"date":         func(t time.Time) string { return t.UTC().Format(time.DateOnly) },

@@ -137,18 +137,16 @@ type place struct{ Path, Title, Icon, Kind string }
 func (d *Dashboard) places(p *page) error {
 	v := goView{Q: shortened(p.r.URL.Query().Get("q"), 200)}
 	fold := strings.ToLower(v.Q)
+	var pages []navItem
 	for _, g := range navigationOf(p.user.Role) {
-		for _, i := range g.Items {
-			if strings.Contains(strings.ToLower(i.Title), fold) {
-				v.Places = append(v.Places, place{Path: i.Path, Title: i.Title, Icon: i.Icon})
-			}
-		}
+		pages = append(pages, g.Items...)
 	}
 	if fold != "" {
-		for _, sub := range subPages {
-			if strings.Contains(strings.ToLower(sub.Title), fold) && (sub.Least == "" || p.user.Role.Includes(sub.Least)) {
-				v.Places = append(v.Places, place{Path: sub.Path, Title: sub.Title, Icon: sub.Icon})
-			}
+		pages = append(pages, visible(subPages, p.user.Role)...)
+	}
+	for _, i := range pages {
+		if strings.Contains(strings.ToLower(i.Title), fold) {
+			v.Places = append(v.Places, place{Path: i.Path, Title: i.Title, Icon: i.Icon})
 		}
 	}
 	inboxes, err := d.store.InboxesLike(p.ctx(), p.user.AccountID, v.Q, placesShown)
@@ -171,8 +169,7 @@ func (d *Dashboard) places(p *page) error {
 				v.Places = append(v.Places, place{"/messages/" + m.ID, cmp.Or(m.Subject, "(no subject)"), "file", cmp.Or(m.From.Value.Email, "Message") + " · " + ago(d.now().Sub(m.CreatedAt))})
 			}
 		}
-		to := url.URL{Path: "/messages", RawQuery: url.Values{"q": {v.Q}}.Encode()}
-		v.Places = append(v.Places, place{to.String(), "Search messages for “" + v.Q + "”", "search", ""})
+		v.Places = append(v.Places, place{"/messages?q=" + url.QueryEscape(v.Q), "Search messages for “" + v.Q + "”", "search", ""})
 	}
 	return p.show("go", v)
 }

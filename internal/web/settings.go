@@ -41,12 +41,7 @@ func (p *page) theme() string {
 const themeTTL = 365 * 24 * time.Hour
 
 func (d *Dashboard) setTheme(p *page) error {
-	switch theme := p.form.Get("theme"); theme {
-	case "light", "dark":
-		p.setCookie(themeCookie, theme, int(themeTTL.Seconds()))
-	default:
-		p.setCookie(themeCookie, "", -1)
-	}
+	p.setCookie(themeCookie, shortened(p.form.Get("theme"), 10), int(themeTTL.Seconds())) // others are the system's
 	return p.done("/settings", "Theme saved.")
 }
 

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/postroom/postroom/internal/dnsrec"
 	"github.com/postroom/postroom/store"
 )
 
@@ -70,36 +71,20 @@ func makeKeys(domain, rsaSelector, edSelector string) ([]store.DKIMKey, error) {
 	return made, nil
 }
 
-// Record is a DNS record to publish.
-type Record struct {
-	Name  string // without a trailing dot
-	Type  string
-	Value string // of a TXT record: the whole value; see SplitTXT
-}
-
 // Records returns the TXT records with the public keys of the mail domain,
 // including pending and retired ones (RFC 6376 section 3.6.1, RFC 8463 section
 // 4).
-func Records(ctx context.Context, s *store.Store, domain string) ([]Record, error) {
+func Records(ctx context.Context, s *store.Store, domain string) ([]dnsrec.Record, error) {
 	domain = strings.ToLower(domain)
 	stored, err := s.InstallKeys(ctx, domain)
 	if err != nil {
 		return nil, err
 	}
-	records := make([]Record, 0, len(stored))
+	records := make([]dnsrec.Record, 0, len(stored))
 	for _, k := range stored {
-		records = append(records, KeyRecord(store.DKIMKey{Domain: domain, Selector: k.Selector, Algorithm: k.Algorithm, Public: k.Public}))
+		records = append(records, dnsrec.Key{Selector: k.Selector, Algorithm: k.Algorithm, Public: k.Public}.Record(domain))
 	}
 	return records, nil
-}
-
-// KeyRecord returns the TXT record of a key.
-func KeyRecord(k store.DKIMKey) Record {
-	return Record{
-		Name:  k.Selector + "._domainkey." + k.Domain,
-		Type:  "TXT",
-		Value: "v=DKIM1; k=" + k.Algorithm + "; p=" + k.Public,
-	}
 }
 
 // publicKey returns the value of the p= tag: the raw key for Ed25519, a
@@ -109,14 +94,4 @@ func publicKey(key crypto.Signer) ([]byte, error) {
 		return ed, nil
 	}
 	return x509.MarshalPKIXPublicKey(key.Public())
-}
-
-// SplitTXT splits the value of a TXT record into strings of at most 255 bytes
-// (RFC 1035 section 3.3.14). Readers concatenate them.
-func SplitTXT(value string) []string {
-	var parts []string
-	for len(value) > 255 {
-		parts, value = append(parts, value[:255]), value[255:]
-	}
-	return append(parts, value)
 }

@@ -28,7 +28,7 @@ func TestLinearReadersAreComplete(t *testing.T) {
 	t.Parallel()
 	const settings = "takes settings"
 	lineartest.Complete(t, linearReaders(t), map[string]string{
-		"NewSigner": settings, "New": settings, "EnsureKeys": settings, "NewKeys": settings, "Records": settings, "KeyRecord": settings, "SplitTXT": settings,
+		"NewSigner": settings, "New": settings, "EnsureKeys": settings, "NewKeys": settings, "Records": settings,
 		"Queue.Run": "sends mail", "Queue.RunOnce": "sends mail", "Queue.Close": "ends connections", "Queue.Tally": "counts",
 	})
 }

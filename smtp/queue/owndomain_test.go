@@ -21,7 +21,7 @@ func (w *world) ownDomain(t *testing.T, account int64, name string) store.Domain
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := []store.DomainRecord{{Kind: "DKIM", Required: true, Status: store.RecordVerified, Selector: keys[0].Selector}}
+	found := []store.DomainRecord{{Kind: "DKIM", Required: true, RecordLookup: store.RecordLookup{Status: store.RecordVerified}, Selector: keys[0].Selector}}
 	if d, err = w.store.RecordCheck(t.Context(), d, found, true); err != nil || d.Status != store.DomainVerified {
 		t.Fatalf("the domain is %s, %v", d.Status, err)
 	}

@@ -550,7 +550,8 @@ func TestReturnPathOnAnAccountsDomain(t *testing.T) {
 			t.Helper()
 			var err error
 			d, err = w.store.RecordCheck(t.Context(), d, []store.DomainRecord{
-				{Kind: "SPF", Name: "bounces.ann.example", Status: spf}, {Kind: "RETURN_PATH", Name: "bounces.ann.example", Status: mx},
+				{Kind: "SPF", Name: "bounces.ann.example", RecordLookup: store.RecordLookup{Status: spf}},
+				{Kind: "RETURN_PATH", Name: "bounces.ann.example", RecordLookup: store.RecordLookup{Status: mx}},
 			}, true)
 			if err != nil {
 				t.Fatal(err)

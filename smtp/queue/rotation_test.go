@@ -96,7 +96,7 @@ func (w *world) looksUp(t *testing.T, account int64, id string, selectors ...str
 	}
 	var found []store.DomainRecord
 	for _, s := range selectors {
-		found = append(found, store.DomainRecord{Kind: "DKIM", Name: s, Required: true, Status: store.RecordVerified, Selector: s})
+		found = append(found, store.DomainRecord{Kind: "DKIM", Name: s, Required: true, RecordLookup: store.RecordLookup{Status: store.RecordVerified}, Selector: s})
 	}
 	if _, err := w.store.RecordCheck(t.Context(), d, found, false); err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func (w *world) verify(t testing.TB, domain string, mail io.Reader) []*dkim.Veri
 		var found []string
 		for _, r := range records {
 			if r.Name == name {
-				found = append(found, strings.Join(queue.SplitTXT(r.Value), ""))
+				found = append(found, r.Value)
 			}
 		}
 		return found, nil
@@ -159,11 +159,6 @@ func TestKeysAreCreatedOnce(t *testing.T) {
 			names = append(names, r.Name)
 			if r.Type != "TXT" || !strings.HasPrefix(r.Value, "v=DKIM1; k=") {
 				t.Errorf("%s %s %q", r.Name, r.Type, r.Value)
-			}
-			for _, part := range queue.SplitTXT(r.Value) {
-				if len(part) > 255 {
-					t.Errorf("%s: a string of %d bytes", r.Name, len(part))
-				}
 			}
 		}
 		if diff := cmp.Diff([]string{"postroom-rsa._domainkey.in.example", "postroom-ed25519._domainkey.in.example"}, names); diff != "" {

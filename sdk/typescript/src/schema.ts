@@ -4799,6 +4799,8 @@ export interface components {
             priority: number | null;
             /** @description Whether the record was found. One of `pending`, `verified` or `missing`; later versions may add values. */
             status: string;
+            /** @description What DNS has at this name instead of a missing record: at most 3 values, cut after 400 bytes. */
+            found: string[];
             /** @description Whether the domain needs this record to be verified. */
             required: boolean;
         };
@@ -10255,6 +10257,7 @@ export interface operations {
                  *             "ttl": 3600,
                  *             "priority": null,
                  *             "status": "verified",
+                 *             "found": [],
                  *             "required": true
                  *           },
                  *           {
@@ -10265,6 +10268,9 @@ export interface operations {
                  *             "ttl": 3600,
                  *             "priority": null,
                  *             "status": "missing",
+                 *             "found": [
+                 *               "v=DKIM1; k=rsa; p=MIIBIjANBg"
+                 *             ],
                  *             "required": true
                  *           },
                  *           {
@@ -10275,6 +10281,7 @@ export interface operations {
                  *             "ttl": 3600,
                  *             "priority": 10,
                  *             "status": "verified",
+                 *             "found": [],
                  *             "required": false
                  *           }
                  *         ],
@@ -10289,6 +10296,9 @@ export interface operations {
                  *             "ttl": 3600,
                  *             "priority": null,
                  *             "status": "missing",
+                 *             "found": [
+                 *               "v=DKIM1; k=rsa; p=MIIBIjANBg"
+                 *             ],
                  *             "required": true
                  *           }
                  *         ]

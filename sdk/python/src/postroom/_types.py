@@ -2165,6 +2165,7 @@ DnsRecord = TypedDict(
         'ttl': "int",
         'priority': "int | None",
         'status': "str",
+        'found': "list[str]",
         'required': "bool",
     },
 )
