@@ -24,7 +24,9 @@ const claimTimeout = time.Minute
 // is set, it fails.
 func Schema(t testing.TB) string {
 	t.Helper()
-	get := func(ctx context.Context, server string) (*claim, error) { return claimDatabase(ctx, server, emptyDatabases) }
+	get := func(ctx context.Context, server string) (*claim, error) {
+		return claimDatabase(ctx, server, emptyDatabases)
+	}
 	return claimed(t, get, func(context.Context, *claim) error { return nil }, func(ctx context.Context, c *claim) error { return c.release(ctx) })
 }
 

@@ -25,7 +25,7 @@ type codePlace struct {
 	value  *codeValue
 	rank   int    // among the candidates of its part
 	veto   string // what rules it out, or ""
-	place  int // where on its line it stands: standsAlone, ...
+	place  int    // where on its line it stands: standsAlone, ...
 
 	before, after [kinds]distance // to the nearest word of each kind
 	nearest       [2]wordKind     // the two nearest words before it
