@@ -163,6 +163,7 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.read(r.Context()).WritePrometheus(&all)
 	m.own.WritePrometheus(&all)
 	prom.WriteProcessMetrics(&all)
+	prom.WriteFDMetrics(&all)
 	var help []string // the library writes these lines without a text
 	for name, text := range metricHelp {
 		help = append(help, "# HELP postroom_"+name+"\n", "# HELP postroom_"+name+" "+text+"\n")

@@ -55,19 +55,23 @@ func (r *refusal) Error() string {
 func (r *refusal) transient() bool {
 	switch r.status {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
-		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+		499, 520: // of proxies that lost a side
 		return true
 	}
 	return r.Code == "RequestTimeout"
 }
 
 // newTransport returns the connections to the storage. A response is never decompressed:
-// its length is the length of the object.
+// its length is the length of the object. It speaks HTTP/1.1: a dead connection of HTTP/2
+// would serve the next tries too.
 func newTransport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // documented
 	t.ResponseHeaderTimeout = responseTimeout
 	t.MaxIdleConnsPerHost = 16
 	t.DisableCompression = true
+	t.ForceAttemptHTTP2, t.Protocols = false, new(http.Protocols)
+	t.Protocols.SetHTTP1(true)
 	return t
 }
 
@@ -126,7 +130,8 @@ func (b *Blobs) try(ctx context.Context, r request) (*http.Response, error) {
 	}
 	res, err := b.conns.RoundTrip(req)
 	if err == nil {
-		if res.StatusCode/100 == 2 {
+		whole := r.from > 0 && res.StatusCode == http.StatusOK // a proxy has dropped the range
+		if res.StatusCode/100 == 2 && !whole {
 			return res, nil
 		}
 		no := &refusal{}
@@ -179,8 +184,9 @@ type objects struct {
 		Key          string    `xml:"Key"`
 		LastModified time.Time `xml:"LastModified"`
 	} `xml:"Contents"`
-	Encoding string `xml:"EncodingType"` // of the keys
-	Next     string `xml:"NextContinuationToken"`
+	Encoding  string `xml:"EncodingType"` // of the keys
+	Truncated bool   `xml:"IsTruncated"`
+	Next      string `xml:"NextContinuationToken"`
 }
 
 // list requests a page of objects. XML has no form for the control characters that the
@@ -198,6 +204,9 @@ func (b *Blobs) list(ctx context.Context, query url.Values, page *objects) error
 				o.Key = key
 			}
 		}
+	}
+	if page.Truncated && page.Next == "" {
+		err = errors.Join(err, errors.New("the storage lists no more than one page of objects"))
 	}
 	return fault(errors.Join(err, res.Body.Close()))
 }

@@ -87,7 +87,10 @@ func Parse(address string) (Config, error) {
 		}
 	}
 	if cfg.Endpoint == nil {
-		cfg.Endpoint = &url.URL{Scheme: "https", Host: "s3." + cfg.Region + ".amazonaws.com"}
+		cfg.Endpoint = &url.URL{Scheme: "https", Host: "s3.dualstack." + cfg.Region + ".amazonaws.com"}
+		if strings.HasPrefix(cfg.Region, "cn-") {
+			cfg.Endpoint.Host += ".cn"
+		}
 	}
 	return cfg, nil
 }
@@ -100,6 +103,9 @@ func parseServer(s string) (*url.URL, error) {
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Path != "" || u.RawQuery != "" {
 		return nil, errors.New("not the address of a server")
+	}
+	if standard := map[string]string{"http": ":80", "https": ":443"}; strings.HasSuffix(u.Host, standard[u.Scheme]) {
+		u.Host = strings.TrimSuffix(u.Host, standard[u.Scheme]) // clients leave it out, and the host is signed
 	}
 	return u, nil
 }

@@ -10,10 +10,12 @@ import (
 func TestParse(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]struct{ bucket, prefix, endpoint, region, links string }{
-		"s3://mail":  {"mail", "", "https://s3.us-east-1.amazonaws.com", "us-east-1", ""},
-		"s3://mail/": {"mail", "", "https://s3.us-east-1.amazonaws.com", "us-east-1", ""},
-		"s3://mail.example.com/a/b?region=eu-west-3":                               {"mail.example.com", "a/b", "https://s3.eu-west-3.amazonaws.com", "eu-west-3", ""},
-		"s3://mail?endpoint=http://s3.local:7070/&links=https://files.example.com": {"mail", "", "http://s3.local:7070", "us-east-1", "https://files.example.com"},
+		"s3://mail":  {"mail", "", "https://s3.dualstack.us-east-1.amazonaws.com", "us-east-1", ""},
+		"s3://mail/": {"mail", "", "https://s3.dualstack.us-east-1.amazonaws.com", "us-east-1", ""},
+		"s3://mail.example.com/a/b?region=eu-west-3":                                {"mail.example.com", "a/b", "https://s3.dualstack.eu-west-3.amazonaws.com", "eu-west-3", ""},
+		"s3://mail?endpoint=http://s3.local:7070/&links=https://files.example.com":  {"mail", "", "http://s3.local:7070", "us-east-1", "https://files.example.com"},
+		"s3://mail?region=cn-north-1":                                               {"mail", "", "https://s3.dualstack.cn-north-1.amazonaws.com.cn", "cn-north-1", ""},
+		"s3://mail?endpoint=http://s3.local:80&links=https://files.example.com:443": {"mail", "", "http://s3.local", "us-east-1", "https://files.example.com"},
 	} {
 		c, err := s3blob.Parse(address)
 		if err != nil {
