@@ -21,15 +21,23 @@ import (
 	"github.com/postroom/postroom/internal/cli"
 )
 
+// interrupted is the exit status after a second signal, as shells report SIGINT.
+const interrupted = 130
+
 func main() {
 	os.Exit(run())
 }
 
 func run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	// After the first signal, restore the default handling.
-	context.AfterFunc(ctx, stop)
+	ctx, stop := context.WithCancelCause(context.Background())
+	defer stop(nil)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		stop(fmt.Errorf("%v signal received", <-signals))
+		<-signals // however soon it comes
+		os.Exit(interrupted)
+	}()
 	cmd := newCommand(program{Program: cli.Program{
 		Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Terminal: isatty.IsTerminal(os.Stdout.Fd()), Interactive: isatty.IsTerminal(os.Stdout.Fd()) && isatty.IsTerminal(os.Stdin.Fd()),
