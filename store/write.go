@@ -253,23 +253,24 @@ func (c *committer) busySince() (since time.Time, busy bool) {
 func (c *committer) run() {
 	for first := range c.queue {
 		c.began.Store(time.Now().UnixNano())
-		for parts := c.gather(first); len(parts) > 0; {
-			parts = c.attemptShared(parts)
-		}
+		c.commit(c.gather(first))
 		c.began.Store(0)
 	}
 }
 
-// attemptShared is attempt for functions that share a transaction. A server that does not
-// answer holds up a writer no longer than the callers wait.
-func (c *committer) attemptShared(parts []*part) (again []*part) {
+// commit runs functions that share transactions. A server that does not answer holds up a
+// writer no longer than the callers wait.
+func (c *committer) commit(parts []*part) {
 	ctx := context.Background()
 	if !c.alone {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, commitTimeout)
 		defer cancel()
 	}
-	return c.attempt(ctx, parts)
+	for len(parts) > 0 && ctx.Err() == nil {
+		parts = c.attempt(ctx, parts)
+	}
+	finish(parts, errShared)
 }
 
 // gather returns all that waits, in the order of the rows that it locks. Callers that the

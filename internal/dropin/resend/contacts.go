@@ -148,13 +148,13 @@ func (s server) updateContact(r *http.Request, in *contact) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if in.Email != "" && !strings.EqualFold(in.Email, c.Email) {
+		return nil, httpapi.Invalid("email", "of a contact cannot be changed")
+	}
 	if in.Unsubscribed != nil {
 		if err := s.subscribe(r, c.Email, !*in.Unsubscribed); err != nil {
 			return nil, err
 		}
-	}
-	if in.Email != "" && !strings.EqualFold(in.Email, c.Email) {
-		return nil, httpapi.Invalid("email", "of a contact cannot be changed")
 	}
 	in.Email = ""
 	out := outgoing{in.contactFields, in.Properties}

@@ -6,6 +6,7 @@ package resend
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -116,14 +117,16 @@ func page[T any, P interface {
 				return nil, err
 			}
 		}
-		after, data, seen := q.Get("after"), []object{}, 0
+		after, data := q.Get("after"), []object{}
+		unknown := httpapi.Invalid("after", "is not the ID of an item among the newest %d", vendorapi.MaxRead)
 		for item, err := range vendorapi.List[T](r, s.API, path, ask) {
-			seen++
 			switch {
-			case err != nil:
-				return nil, err
 			case len(data) == limit:
 				return list(data, true), nil
+			case errors.Is(err, vendorapi.ErrMore):
+				return nil, unknown
+			case err != nil:
+				return nil, err
 			case P(item).GetID() == after:
 				after = ""
 			case after == "":
@@ -134,8 +137,8 @@ func page[T any, P interface {
 				data = append(data, shown)
 			}
 		}
-		if after != "" || seen == vendorapi.MaxRead { // which may not be all
-			return nil, httpapi.Invalid("after", "is not the ID of an item among the newest %d", vendorapi.MaxRead)
+		if after != "" {
+			return nil, unknown
 		}
 		return list(data, false), nil
 	}

@@ -19,7 +19,11 @@ import (
 // MaxRead limits the items that one request reads of a list: catchers keep few messages.
 const MaxRead = 2000
 
-// List returns the items of a list of the API, newest first: at most MaxRead of them.
+// ErrMore follows the items of a list that has more than MaxRead.
+var ErrMore = errors.New("the list has more items than one request reads")
+
+// List returns the items of a list of the API, newest first: at most MaxRead of them, and
+// then ErrMore if there are more.
 func List[T any](r *http.Request, a API, path string, filters url.Values) iter.Seq2[*T, error] {
 	q := url.Values{}
 	maps.Copy(q, filters)
@@ -49,15 +53,22 @@ func List[T any](r *http.Request, a API, path string, filters url.Values) iter.S
 			}
 			q.Set("cursor", list.Cursor)
 		}
+		yield(nil, ErrMore)
 	}
 }
 
-// Received returns the received messages that the caller has access to, as [List] does. The
-// filters are those of GET /v1/messages.
+// Received returns the newest received messages that the caller has access to, at most
+// MaxRead. The filters are those of GET /v1/messages.
 func (a API) Received(r *http.Request, filters url.Values) iter.Seq2[*gen.Message, error] {
 	q := url.Values{"direction": {"in"}}
 	maps.Copy(q, filters)
-	return List[gen.Message](r, a, "/v1/messages", q)
+	return func(yield func(*gen.Message, error) bool) {
+		for m, err := range List[gen.Message](r, a, "/v1/messages", q) {
+			if errors.Is(err, ErrMore) || !yield(m, err) {
+				return
+			}
+		}
+	}
 }
 
 // Delete deletes messages. One that is already deleted is not an error.
