@@ -356,15 +356,6 @@ func deadlocks(t *testing.T, cfg store.Config) int {
 	return n
 }
 
-// patient lets sessions wait for rows for as long as it takes. Tests of many writers count
-// deadlocks, and not how fast the machine is.
-func patient(cfg store.Config) store.Config {
-	if strings.HasPrefix(cfg.Database, "postgres") {
-		cfg.Database += "&lock_timeout=0&idle_in_transaction_session_timeout=0"
-	}
-	return cfg
-}
-
 // A recipient that complains has received the message. Its times and events show that.
 func TestComplaintSetsTheTimes(t *testing.T) {
 	t.Parallel()

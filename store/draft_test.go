@@ -13,11 +13,11 @@ import (
 
 // Everything that changes drafts at once, while their threads become parts of
 // others and their messages are deleted: no one waits for one who waits for him,
-// and each sent draft is one message.
-func TestDraftWritersNeverMeetALock(t *testing.T) {
-	t.Parallel()
+// and each sent draft is one message. Not parallel: locks have time limits, and tests beside
+// it take the time.
+func TestDraftWritersNeverMeetALock(t *testing.T) { //nolint:paralleltest // see above
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		s := storetest.OpenConfig(t, patient(cfg))
+		s := storetest.OpenConfig(t, cfg)
 		before := deadlocks(t, cfg)
 		account := storetest.Account(t, s).Seq
 		var workers sync.WaitGroup

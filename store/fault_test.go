@@ -44,11 +44,11 @@ func TestCloseLeavesNoGoroutine(t *testing.T) { //nolint:paralleltest // see abo
 	}
 }
 
-// Fifty writers of every kind, beside readers: no one ever hears of a lock.
-func TestManyWritersNeverMeetALock(t *testing.T) {
-	t.Parallel()
+// Fifty writers of every kind, beside readers: no one ever hears of a lock. Not parallel, as
+// TestDraftWritersNeverMeetALock.
+func TestManyWritersNeverMeetALock(t *testing.T) { //nolint:paralleltest // see above
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		s := storetest.OpenConfig(t, patient(cfg))
+		s := storetest.OpenConfig(t, cfg)
 		before := deadlocks(t, cfg)
 		account := storetest.Account(t, s).Seq
 		inboxes := make([]store.Inbox, 10)

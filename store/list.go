@@ -218,13 +218,14 @@ var noteAgain = fmt.Sprintf(` ON CONFLICT (account_id, address) DO UPDATE SET da
 
 // fromDomain is the name of the domain of the sender in the table correspondents.
 func (h *preparedMessage) fromDomain() string {
-	return "@" + plaintext.Site(h.msg.FromEmail[strings.LastIndexByte(h.msg.FromEmail, '@')+1:])
+	return "@" + plaintext.Site(hostOf(h.msg.FromEmail))
 }
 
 // rate completes the safety facts of a received message by the history of its sender, and makes
 // the rows that note the sender. It comes before the transaction: comparing domains takes long
-// enough to hold up others. Two messages of a new sender at once are both first contacts.
-func (s *Store) rate(ctx context.Context, h *preparedMessage, now Time) error {
+// enough to hold up others. alike has the results for the other copies of the message. Two
+// messages of a new sender at once are both first contacts.
+func (s *Store) rate(ctx context.Context, h *preparedMessage, now Time, alike map[likeness]string) error {
 	const q = `SELECT account_id, address,
 		EXISTS (SELECT 1 FROM correspondents c WHERE c.account_id = i.account_id AND c.address = $2),
 		(SELECT resembles FROM correspondents c WHERE c.account_id = i.account_id AND c.address = $3),
@@ -257,8 +258,12 @@ func (s *Store) rate(ctx context.Context, h *preparedMessage, now Time) error {
 			met(domain, domain[1:], "")
 		}
 	case len(domain) > 1:
-		if facts.LookAlike, err = s.lookAlike(ctx, known, domain[1:], from); err != nil {
-			return err
+		to, compared := likeness{known.account, hostOf(known.inbox)}, false
+		if facts.LookAlike, compared = alike[to]; !compared {
+			if facts.LookAlike, err = s.lookAlike(ctx, to, domain[1:], hostOf(from)); err != nil {
+				return err
+			}
+			alike[to] = facts.LookAlike
 		}
 		// A forger must not make a domain known.
 		if facts.LookAlike != "" || h.authenticated() {
@@ -274,21 +279,30 @@ func (s *Store) rate(ctx context.Context, h *preparedMessage, now Time) error {
 	return errIn("write safety facts", err)
 }
 
+// likeness is what a new domain is compared with: the domains of an account, and the host of
+// an inbox.
+type likeness struct {
+	account int64
+	host    string
+}
+
+// hostOf returns what follows the last @ of an address.
+func hostOf(address string) string { return address[strings.LastIndexByte(address, '@')+1:] }
+
 // maxCompared is how many domains of each kind a new one is compared with.
 const maxCompared = 1000
 
 // lookAlike returns the domain that a new domain resembles: one of the account, one that its
 // latest messages went to, or one of those that write to it on most days. It returns an empty
 // string if there is none. A stranger can change only the last of them, and only slowly.
-func (s *Store) lookAlike(ctx context.Context, known history, domain, from string) (string, error) {
+func (s *Store) lookAlike(ctx context.Context, to likeness, domain, full string) (string, error) {
 	const q = `SELECT domain FROM (SELECT domain FROM domains WHERE account_id = $1 ORDER BY seq DESC LIMIT $2) d
 		UNION ALL SELECT domain FROM (SELECT DISTINCT r.domain FROM recipients r JOIN (SELECT seq FROM messages
 			WHERE account_id = $1 AND direction = 'out' AND inbox_seq IS NOT NULL ORDER BY created_at DESC LIMIT $2) m ON m.seq = r.message_seq LIMIT $2) w
 		UNION ALL SELECT domain FROM (SELECT domain FROM correspondents WHERE account_id = $1 AND domain <> '' AND resembles = ''
 			ORDER BY days DESC, used_at DESC LIMIT $2) c`
-	domains, err := readAll[string](ctx, s, "known domains", q, known.account, maxCompared)
-	domains = append(domains, known.inbox[strings.LastIndexByte(known.inbox, '@')+1:])
-	return safety.LookAlike(domain, from[strings.LastIndexByte(from, '@')+1:], domains), err
+	domains, err := readAll[string](ctx, s, "known domains", q, to.account, maxCompared)
+	return safety.LookAlike(domain, full, append(domains, to.host)), err
 }
 
 // mayBeAuthentic reports whether the sender of a received message was not authenticated

@@ -45,13 +45,13 @@ func (s *Store) addReceived(
 	if len(copies) == 0 {
 		return nil, errors.New(what + ": no inbox")
 	}
-	all := make([]*preparedMessage, len(copies))
+	all, alike := make([]*preparedMessage, len(copies)), map[likeness]string{}
 	for i, m := range copies {
 		var err error
 		if all[i], err = prepareMessage(m, s.now()); err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
-		if err := s.rate(ctx, all[i], NewTime(s.now())); err != nil {
+		if err := s.rate(ctx, all[i], NewTime(s.now()), alike); err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
 	}

@@ -55,7 +55,7 @@ type LimitField struct {
 // counting is how limits count.
 type counting struct {
 	alone func(*sendScope, *counted) int64             // what a message alone counts
-	used  func(window, context.Context) (int64, error) // what the window has; nil if that is no one sum
+	used  func(window, context.Context) (int64, error) // what the window has; nil where each recipient or text has a sum of its own
 	next  string                                       // the query for when the row after $4 others leaves the window
 }
 

@@ -258,8 +258,8 @@ func (c *committer) run() {
 	}
 }
 
-// commit runs functions that share transactions. A server that does not answer holds up a
-// writer no longer than the callers wait.
+// commit runs functions that share transactions. A server that does not respond holds up
+// a writer no longer than the callers wait.
 func (c *committer) commit(parts []*part) {
 	ctx := context.Background()
 	if !c.alone {

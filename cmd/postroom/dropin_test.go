@@ -47,7 +47,7 @@ var vendorCalls = map[string][]vendorCall{
 		{"file", "GET", "/api/files/attachments/LATEST.FILE", "", 200, "The terms", false},
 		{"reply", "POST", "/api/messages/LATEST/reply", `{"text":"Thank you."}`, 200, `"subject":"Re: Code"`, false},
 		{"reply with an unknown field", "POST", "/api/messages/LATEST/reply", `{"text":"x","subject":"x"}`, 400, "subject is not supported", true},
-		{"reply to nobody", "POST", "/api/messages/LATEST/reply", `{"text":"x","cc":"nobody"}`, 400, "cc must be email addresses", false},
+		{"reply to what is not an address", "POST", "/api/messages/LATEST/reply", `{"text":"x","cc":"nobody"}`, 400, "cc must be email addresses", false},
 		{"forward", "POST", "/api/messages/LATEST/forward", `{"to":"ben@acme.test","text":"See below."}`, 200, `"email":"ben@acme.test"`, false},
 		{"servers", "GET", "/api/servers", "", 200, `"id":"postroom"`, false},
 		{"server", "GET", "/api/servers/abcd1234", "", 200, `"messages":1`, false},

@@ -34,7 +34,7 @@ func operations(api vendorapi.API) map[string]vendorapi.Handler {
 		},
 		"POST /api/messages/search": s.search, "DELETE /api/messages": s.delete,
 		"GET /api/messages/{id}": vendorapi.Show(api, s.show, "messages", "{id}"), "DELETE /api/messages/{id}": s.delete,
-		"POST /api/messages/{id}/reply": s.answers("reply"), "POST /api/messages/{id}/forward": s.answers("forward"),
+		"POST /api/messages/{id}/reply": s.sendOn("reply"), "POST /api/messages/{id}/forward": s.sendOn("forward"),
 		"GET /api/files/email/{id}": s.File("messages", "{id}", "raw"),
 		"GET /api/files/attachments/{id}": func(w http.ResponseWriter, r *http.Request) (any, error) {
 			message, attachment, _ := strings.Cut(r.PathValue("id"), ".")
@@ -204,8 +204,8 @@ func (s server) show(m *gen.Message) object {
 	return out
 }
 
-// answer is a reply, or a message that is forwarded.
-type answer struct {
+// reaction is a reply to a message, or the message forwarded.
+type reaction struct {
 	To          string                 `json:"to"`
 	CC          string                 `json:"cc"`
 	Text        *string                `json:"text"`
@@ -213,10 +213,10 @@ type answer struct {
 	Attachments []vendorapi.Attachment `json:"attachments"`
 }
 
-// answers returns the handler that replies to the message in the path, or forwards it. An
-// answer that needs approval has the ID of its draft.
-func (s server) answers(action string) vendorapi.Handler {
-	return vendorapi.WithBody(func(r *http.Request, in *answer) (any, error) {
+// sendOn returns the handler that replies to the message in the path, or forwards it. What
+// needs approval has the ID of its draft.
+func (s server) sendOn(action string) vendorapi.Handler {
+	return vendorapi.WithBody(func(r *http.Request, in *reaction) (any, error) {
 		body := object{"text": in.Text, "html": in.HTML, "attachments": vendorapi.Files(in.Attachments)}
 		for name, list := range map[string]string{"to": in.To, "cc": in.CC} {
 			to, err := vendorapi.Addresses(name, list)
