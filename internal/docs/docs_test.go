@@ -313,11 +313,11 @@ func TestOperationsFoldWhatIsInside(t *testing.T) {
 	t.Parallel()
 	_, base := serve(t)
 	_, body := get(t, base+"/docs/api/sendMessage", "identity", "")
-	before, inside, _ := strings.Cut(body, "<details><summary>Fields of the objects in it</summary>")
+	before, inside, _ := strings.Cut(body, "<details><summary>Fields of nested objects</summary>")
 	if !strings.Contains(before, "<code>to</code>") || strings.Contains(before, "<code>to.email</code>") || !strings.Contains(inside, "<code>to.email</code>") {
 		t.Error("the fields of the objects in the body are not folded")
 	}
-	if _, text := get(t, base+"/docs/api/sendMessage.md", "identity", ""); !strings.Contains(text, "Fields of the objects in it\n\n| Field") || strings.Contains(text, "X-Order") {
+	if _, text := get(t, base+"/docs/api/sendMessage.md", "identity", ""); !strings.Contains(text, "Fields of nested objects\n\n| Field") || strings.Contains(text, "X-Order") {
 		t.Error("the Markdown lacks the fields of the objects, or has the largest example")
 	}
 }

@@ -77,7 +77,7 @@ type field struct {
 
 // insideHeading is the line between the fields of a body and those of the objects in it, which pages
 // fold.
-const insideHeading = "Fields of the objects in it"
+const insideHeading = "Fields of nested objects"
 
 func table(b *strings.Builder, heading string, rows []field) {
 	var top, inner []field
@@ -183,7 +183,7 @@ func (c *contract) typeOf(s *schema) string {
 func notes(s *schema) string {
 	var out []string
 	values := slices.Concat(s.Enum, s.Known)
-	if s.Const != nil {
+	if s.Const != nil && !strings.Contains(s.Description, "Always") {
 		values = append(values, s.Const)
 	}
 	if len(values) > 0 {

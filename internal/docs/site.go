@@ -280,7 +280,11 @@ func (p *page) line(words []string) template.HTML {
 	}
 	var quoted []string
 	for _, w := range words {
-		quoted = append(quoted, regexp.QuoteMeta(w))
+		start := ""
+		if first, _ := utf8.DecodeRuneInString(w); unicode.IsLetter(first) {
+			start = `\b` // "code" is not in "decoded"
+		}
+		quoted = append(quoted, start+regexp.QuoteMeta(w))
 	}
 	marks := regexp.MustCompile("(?i)" + strings.Join(quoted, "|"))
 	text := []rune(oneLine(markup.Replace(best)))
@@ -289,7 +293,7 @@ func (p *page) line(words []string) template.HTML {
 		if first := marks.FindStringIndex(string(text)); first != nil {
 			at = max(0, min(utf8.RuneCountInString(string(text)[:first[0]])-maxLine/2, len(text)-maxLine))
 		}
-		text = text[at : at+maxLine]
+		text = append(text[at:at+maxLine:at+maxLine], '…')
 	}
 	marked := template.HTMLEscapeString(marks.ReplaceAllString(string(text), "\x02$0\x03"))
 	return template.HTML(strings.NewReplacer("\x02", "<mark>", "\x03", "</mark>").Replace(marked)) //nolint:gosec // escaped
